@@ -11,7 +11,9 @@ How a task goes on is decided in `vigil.tasks.lifecycle`; nothing here outlives 
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 import structlog
@@ -50,6 +52,10 @@ class Pickup:
         self._board = KeptBoard(context.bus, TASKS)
         self._tasks: dict[str, ReadTask] = {}
         """Those that are ready or held, by id."""
+        self._unasked: defaultdict[tuple[str, str], deque[datetime]] = defaultdict(
+            partial(deque, maxlen=lifecycle.UNASKED_MAX)
+        )
+        """When workers began for tasks that nobody asked for, by agent and owner."""
         self._begun: set[str] = set()
         """Workers of held tasks whose first event is stored."""
         self._ended: set[str] = set()
@@ -79,16 +85,26 @@ class Pickup:
         known = self._tasks.get(id_)
         if known is not None and known.revision >= message.seq:
             return
+        if known is not None and found is not None:
+            self._note_begun(known, found.entity)
         self._tasks.pop(id_, None)
         if found is not None and (
             found.entity.status == "ready" or lifecycle.is_held(found.entity)
         ):
-            self._tasks[id_] = ReadTask(task=found.entity, revision=found.number)
+            self._tasks[id_] = ReadTask(
+                task=found.entity, revision=found.number, by=found.change.by
+            )
         now_held = self._tasks.get(id_)
         if known is not None and (now_held is None or now_held.task.worker != known.task.worker):
             # What was done for workers that are over is forgotten, or a term would remember each.
             self._begun.discard(known.task.worker)
             self._ended.discard(known.task.worker)
+
+    def _note_begun(self, before: ReadTask, task: BoardTask) -> None:
+        """Know when a worker began for what nobody asked for."""
+        is_begun = before.task.status == "ready" and task.status == "in_progress"
+        if is_begun and lifecycle.is_unasked(before):
+            self._unasked[task.agent, task.owner].append(task.moved_at)
 
     async def _move_all(self) -> None:
         """Do what is to be done for each; what fails is tried again at the next look."""
@@ -99,7 +115,7 @@ class Pickup:
                 if task.is_stopping:
                     await self._end_worker(task)
             now = self._clock.now()
-            for one in lifecycle.next_of(self._tasks.values(), now):
+            for one in lifecycle.next_of(self._tasks.values(), now, self._unasked):
                 if not self._pause.is_on_for(Scope(one.task.agent, one.task.owner), now):
                     await self._begin(one)
         except VigilError as error:
@@ -116,6 +132,7 @@ class Pickup:
         except WrongLastSequence:
             del self._tasks[task.id]
             return
+        self._note_begun(one, task)
         self._tasks[task.id] = ReadTask(task=task, revision=kept.number)
         crash.point("scheduler.task.moved")
         await self._begin_worker(task)

@@ -9,6 +9,7 @@ from typing import Any, Final, get_args
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.support.examples import up_to
 from vigil.contracts import BoardTask, TaskPriority, TaskResult, TaskStatus
@@ -126,6 +127,21 @@ def test_of_each_person_and_agent_the_most_urgent_is_next_if_none_is_held(
         ready = [one for one in theirs if one.status == "ready"]
         wanted = None if is_busy or not ready else min(ready, key=lifecycle.rank)
         assert found.get((agent, owner)) == wanted
+
+
+@pytest.mark.parametrize("days", [1, 7])
+def test_workers_that_make_the_next_task_come_less_and_less(days: int) -> None:
+    """20 as they come, then one an hour: each may make a task, and nobody looks."""
+    now, end, begun = AT, AT + timedelta(days=days), list[datetime]()
+    while now < end:
+        maker = {"created_by": "agent", "session_key": "ann:vigil:_worker-1f", "is_ordered": True}
+        there = [ReadTask(task=task("ready", **maker), revision=1, by="vigil")]
+        if next_of(there, now, {("vigil", "ann"): begun}):
+            begun.append(now)
+        let_begin = [replace(there[0], by="ann")]
+        assert next_of(let_begin, now, {("vigil", "ann"): begun})
+        now += timedelta(minutes=5)
+    assert lifecycle.UNASKED_MAX < len(begun) <= lifecycle.UNASKED_MAX + 24 * days
 
 
 @pytest.mark.parametrize(

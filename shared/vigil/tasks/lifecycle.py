@@ -5,8 +5,9 @@ Who may make a move is for the caller to say; whether there is such a move is sa
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Final, get_args
 
 import msgspec
@@ -14,6 +15,7 @@ from msgspec.structs import replace
 
 from ..contracts import BoardTask, TaskPriority, TaskResult, TaskStatus
 from ..errors import InvalidInput
+from ..subjects import SessionKey
 
 MOVES: Final[dict[TaskStatus, tuple[TaskStatus, ...]]] = {
     "pending_approval": ("ready", "backlog"),
@@ -28,12 +30,19 @@ BY_HAND: Final = {
     status: tuple(to for to in moves if to != "in_progress") for status, moves in MOVES.items()
 }
 """Where a person may move a task: only a worker takes it in progress."""
+DAY: Final = timedelta(days=1)
+NEVER_BEGUN: Final[Mapping[tuple[str, str], Sequence[datetime]]] = MappingProxyType({})
 OPEN: Final[tuple[TaskStatus, ...]] = ("pending_approval", "backlog", "ready", "in_progress")
 """What counts towards the bound of an owner."""
 TRIES_MAX: Final = 3
 """The first try of a task, and two more."""
 STOPPING_MAX: Final = timedelta(minutes=10)
 """A worker that was told to end and hasn't for so long is lost, and holds up no other task."""
+UNASKED_MAX: Final = 20
+"""Workers a day, of a person and agent, for tasks that no person had a hand in: each may make the
+next such task, and so on without an end."""
+UNASKED_APART: Final = timedelta(hours=1)
+"""From then on."""
 RESULT_LENGTH_MAX: Final = 2000
 """Characters that are kept of what a worker said last."""
 
@@ -134,17 +143,49 @@ class ReadTask(msgspec.Struct, frozen=True, kw_only=True):
 
     task: BoardTask
     revision: int
+    by: str = ""
+    """Who made that revision; empty: it isn't known."""
 
 
-def next_of(tasks: Iterable[ReadTask], now: datetime) -> list[ReadTask]:
+def is_unasked(one: ReadTask) -> bool:
+    """Whether no person had a hand in it: a session that works by itself made it, as a cycle or the
+    worker of another task, and nobody let it begin. What a person ordered once is no order for all
+    that follows from it."""
+    if one.task.created_by != "agent" or not one.task.session_key:
+        return False
+    maker = SessionKey.parse(one.task.session_key)
+    return maker.is_system and one.by in (maker.agent, one.task.agent)
+
+
+def may_begin_unasked(begun: Sequence[datetime], now: datetime) -> bool:
+    """Whether a worker may begin for a task that nobody asked for.
+
+    Args:
+        begun: when others of the same person and agent were begun, the oldest first.
+    """
+    lately = [at for at in begun if timedelta(0) <= now - at < DAY]
+    return len(lately) < UNASKED_MAX or now - lately[-1] >= UNASKED_APART
+
+
+def next_of(
+    tasks: Iterable[ReadTask],
+    now: datetime,
+    begun: Mapping[tuple[str, str], Sequence[datetime]] = NEVER_BEGUN,
+) -> list[ReadTask]:
     """Return the tasks whose turn it is: of each person and agent the first that is ready, unless
-    a worker has one of theirs, or is still to end and may yet."""
+    a worker has one of theirs, or is still to end and may yet.
+
+    Args:
+        begun: when workers began for tasks that nobody asked for, by agent and owner.
+    """
     there = list(tasks)
     busy = {_whose(one) for one in there if _is_busy(one.task, now)}
     first: dict[tuple[str, str], ReadTask] = {}
     for one in sorted(there, key=lambda one: rank(one.task)):
-        if one.task.status == "ready" and _whose(one) not in busy:
-            first.setdefault(_whose(one), one)
+        whose = _whose(one)
+        may = not is_unasked(one) or may_begin_unasked(begun.get(whose, ()), now)
+        if one.task.status == "ready" and whose not in busy and may:
+            first.setdefault(whose, one)
     return list(first.values())
 
 

@@ -2,8 +2,8 @@
 
 Whether anything changed is told by signals, so a quiet hour costs one look at their stream. What
 rules can write is written at the look; a session is begun only if a model would be told something
-new. Three sessions that failed, one after the other, are followed by a pause of half an hour, and
-what is known is listed until one succeeds.
+new. Three sessions that failed, one after the other, are followed by a pause of half an hour, each
+further one by one twice as long, up to six hours; what is known is listed until one succeeds.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from vigil.contracts.board import (
 )
 from vigil.settings.config import Config
 from vigil.subjects import Scope
-from vigil.timetable.cycles import FAILURES_MAX
+from vigil.timetable.cycles import FAILURES_MAX, PAUSE_MAX
 
 from ...bulletins.store import BroughtUp, BulletinStore
 from .. import new_signals, system_rows
@@ -145,8 +145,8 @@ def paused_until(ledger: Ledger) -> datetime | None:
     failed_at = None if ledger.cycles is None else ledger.cycles.failed_at
     if ledger.failures < FAILURES_MAX or failed_at is None:
         return None
-    until: datetime = failed_at + PAUSE
-    return until
+    pause: timedelta = min(PAUSE * 2 ** min(ledger.failures - FAILURES_MAX, 10), PAUSE_MAX)
+    return failed_at + pause
 
 
 async def _prepare(context: CheckContext, known: KnownRow, run: OpenRun) -> BroughtUp:
