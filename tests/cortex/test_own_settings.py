@@ -17,7 +17,7 @@ from vigil.settings import own
 from vigil.settings.own import OwnSettings
 
 AT = datetime(2026, 11, 23, tzinfo=UTC)
-NIGHT = "2026-12-01T02:30:00+09:00"
+NIGHT = "2099-12-01T02:30:00+09:00"
 
 
 async def test_what_is_set_holds_in_an_open_session(

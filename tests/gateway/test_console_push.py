@@ -143,12 +143,16 @@ async def test_an_address_that_nothing_may_go_to_is_refused(gate: Gate) -> None:
     good = {"endpoint": one.endpoint, "keys": one.keys}
     for endpoint in (f"http://127.0.0.1:{port}/x" for port in (gate.port, 22, 4222)):
         problem = assert_problem(
-            await api.post("/api/push/browsers", json=good | {"endpoint": endpoint}), 422, "url"
+            await api.post("/api/push/browsers", json=good | {"endpoint": endpoint}),
+            422,
+            "endpoint",
         )
         assert "port" in problem["detail"]
     for endpoint in ("http://169.254.169.254:443/x", "ftp://push.example", "https://u:p@a.example"):
         assert_problem(
-            await api.post("/api/push/browsers", json=good | {"endpoint": endpoint}), 422, "url"
+            await api.post("/api/push/browsers", json=good | {"endpoint": endpoint}),
+            422,
+            "endpoint",
         )
     bad = good | {"keys": one.keys | {"auth": "AAAA"}}
     assert_problem(await api.post("/api/push/browsers", json=bad), 422, "keys.auth")

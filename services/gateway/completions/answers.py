@@ -83,7 +83,7 @@ async def read(request: Request, edge: Edge, decoder: msgspec.json.Decoder[Any])
     # Programs send all that was said each time, with its images.
     bytes_max = max(edge.config.body_bytes_max, 2 * edge.config.attachment_bytes_max)
     data = await body.read(request.scope, request.receive, bytes_max)
-    return body.decode(data, decoder, edge.config.json_depth_max)
+    return body.decode(data, decoder, edge.config.json_depth_max, may_have_nul=True)
 
 
 def scope(edge: Edge, caller: Principal, agent: str) -> Scope:

@@ -106,8 +106,13 @@ def by_documented_names(data: bytes, names: Mapping[str, str]) -> bytes:
     return msgspec.json.encode(renamed(given, names))
 
 
-def decode(data: bytes, decoder: msgspec.json.Decoder[T], depth_max: int) -> T:
+def decode(
+    data: bytes, decoder: msgspec.json.Decoder[T], depth_max: int, *, may_have_nul: bool = False
+) -> T:
     """Decode JSON that came from outside.
+
+    Args:
+        may_have_nul: whether texts are what others' programs gave, as it is.
 
     Raises:
         InvalidInput: naming the field and the reason.
@@ -124,7 +129,7 @@ def decode(data: bytes, decoder: msgspec.json.Decoder[T], depth_max: int) -> T:
         raise InvalidInput(*complaint(str(error))) from error
     if is_too_deep(data, depth_max):
         raise _too_deep(depth_max)
-    if NUL in data:
+    if NUL in data and not may_have_nul:
         _check_texts("", decoded)
     return decoded
 
