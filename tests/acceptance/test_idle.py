@@ -44,7 +44,7 @@ RECORDS_MAX: Final = 3000
 BOUNDS: Final = {
     "ann mind": 11 + 4 + 2,  # a goal that can't be taken down; one part of a whole that is archived
     "bob mind": 2 * (11 + 4),  # a look that fails asks twice
-    "cid channel": 2 * (10 + 10 + 4),  # a follow-up that plans the next, and says nothing
+    "cid channel": 2 * (10 + 7 + 24),  # a follow-up that plans the next, and says nothing
     "dan worker": 2 * (20 + 24),  # a task that makes the next
     "dan mind": 20 + 24,  # each that ended is told
     "dan autonomy": 4 * 48,  # and news for a cycle, of which no report can be read
