@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Final
 
 import msgspec
@@ -26,3 +27,14 @@ class Backoff(msgspec.Struct, frozen=True):
         [0.5, 1.0, 2.0, 3.0, 3.0]
         """
         return min(self.first_s * 2.0 ** min(failures - 1, DOUBLINGS_MAX), self.max_s)
+
+
+def doubled(first: timedelta, longest: timedelta, failures: int) -> timedelta:
+    """Return the pause after so many failures in a row, 1 or more: the first, doubled up to the
+    longest.
+
+    >>> [str(doubled(timedelta(minutes=1), timedelta(hours=6), n)) for n in (1, 2, 3, 99)]
+    ['0:01:00', '0:02:00', '0:04:00', '6:00:00']
+    """
+    pause = Backoff(first.total_seconds(), longest.total_seconds())
+    return timedelta(seconds=pause.after(failures))

@@ -113,13 +113,13 @@ def _run_tools(draft: Draft, uses: list[ToolUseBlock], text: str) -> None:
             outcome = callers.ONE_BY_ONE, True
         else:
             outcome = route(draft, use)
+            is_refused = not isinstance(outcome, OpenCall) and outcome[1]
+            if not is_refused and unkept.may_keep(draft, use):
+                draft.update_loop(has_acted=True)
         if isinstance(outcome, OpenCall):
             asked.append(outcome)
-            _note_act(draft, use)
             continue
         content, is_error = outcome
-        if not is_error:
-            _note_act(draft, use)
         results.append(ToolResultBlock(tool_use_id=use.id, content=content, is_error=is_error))
     draft.row("user", "tool", *results)
     calls.wait(draft, asked)
@@ -129,11 +129,6 @@ def _run_tools(draft: Draft, uses: list[ToolUseBlock], text: str) -> None:
         _give_up(draft, MALFORMED)
     else:
         _go_on(draft, text)
-
-
-def _note_act(draft: Draft, use: ToolUseBlock) -> None:
-    if not draft.loop.has_acted and unkept.may_keep(draft, use):
-        draft.update_loop(has_acted=True)
 
 
 def _is_lost(draft: Draft, uses: list[ToolUseBlock]) -> bool:

@@ -10,6 +10,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from vigil.backoff import doubled
 from vigil.contracts import SlotEntry
 from vigil.contracts.board import LastSeen, SlotState, Watched
 from vigil.timetable.probe import ProbeAnswer, is_of
@@ -25,7 +26,6 @@ WAITS: Final = "its last look failed, and it waits"
 NOW: Final = "Nothing has changed since the last look. There is:"
 RETRY: Final = timedelta(minutes=1)
 RETRY_MAX: Final = timedelta(hours=6)
-DOUBLED_MAX: Final = 12
 COUNTED_MAX: Final = 1_000
 """Failures are counted so far."""
 
@@ -82,7 +82,7 @@ def _failed(watch: Watched, seen: LastSeen | None, now: datetime) -> LastSeen:
     """Keep what was seen before, and look again the later, the oftener it failed."""
     if seen is None or seen.what != what_of(watch):
         seen = LastSeen(what=what_of(watch))
-    wait = min(RETRY * 2 ** min(seen.failures, DOUBLED_MAX), RETRY_MAX)
+    wait = doubled(RETRY, RETRY_MAX, seen.failures + 1)
     failures = min(seen.failures + 1, COUNTED_MAX)
     return replace(seen, failures=failures, retry_at=now + wait)
 

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
+from ..backoff import doubled
 from ..contracts.base import SET_BACK_MIN
 from ..contracts.board import BoardGoal
 from ..minds import mind_of
@@ -70,8 +71,7 @@ def later(tick: timedelta, looks: int) -> timedelta:
     >>> [later(timedelta(seconds=30), looks).total_seconds() for looks in (1, 2, 3, 99)]
     [30.0, 60.0, 120.0, 21600.0]
     """
-    wait: timedelta = tick * 2 ** min(max(looks - 1, 0), 20)
-    return min(wait, max(LATER_MAX, tick))
+    return doubled(tick, max(LATER_MAX, tick), max(looks, 1))
 
 
 def taken(due: Sequence[BoardGoal]) -> Sequence[BoardGoal]:

@@ -11,6 +11,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from ..backoff import doubled
 from ..contracts import SlotEntry
 from ..contracts.board import CycleLedger, CycleReport, OpenRun, Recheck
 from ..subjects import SessionKey
@@ -84,5 +85,4 @@ def paused_until(cycles: CycleLedger, failures: int, interval: timedelta) -> dat
     """
     if failures < FAILURES_MAX or cycles.failed_at is None:
         return None
-    pause: timedelta = min(interval * 2 ** min(failures - FAILURES_MAX + 1, 10), PAUSE_MAX)
-    return cycles.failed_at + pause
+    return cycles.failed_at + doubled(interval, PAUSE_MAX, failures - FAILURES_MAX + 2)

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from vigil.backoff import doubled
 from vigil.bus.bus import Message
 from vigil.contracts import SlotEntry, Start, TimetableRow
 from vigil.contracts.board import (
@@ -145,8 +146,8 @@ def paused_until(ledger: Ledger) -> datetime | None:
     failed_at = None if ledger.cycles is None else ledger.cycles.failed_at
     if ledger.failures < FAILURES_MAX or failed_at is None:
         return None
-    pause: timedelta = min(PAUSE * 2 ** min(ledger.failures - FAILURES_MAX, 10), PAUSE_MAX)
-    return failed_at + pause
+    until: datetime = failed_at + doubled(PAUSE, PAUSE_MAX, ledger.failures - FAILURES_MAX + 1)
+    return until
 
 
 async def _prepare(context: CheckContext, known: KnownRow, run: OpenRun) -> BroughtUp:

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from vigil.backoff import doubled
 from vigil.board.asked import read_goals
 from vigil.contracts import SlotEntry
 from vigil.contracts.board import BoardGoal, MindWork
@@ -73,8 +74,7 @@ def next_look_at(
     soonest = min(found)
     if last_at is None:
         return soonest
-    wait: timedelta = min(tick * 2 ** min(failures, 20), max(WAIT_MAX, tick))
-    return max(soonest, min(last_at, now) + wait)
+    return max(soonest, min(last_at, now) + doubled(tick, max(WAIT_MAX, tick), failures + 1))
 
 
 async def _check(
