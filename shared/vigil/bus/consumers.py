@@ -36,8 +36,7 @@ HEARTBEATS_PER_S: Final = 500.0
 BEGIN_TIMEOUT_S: Final = 2.0
 HEARTBEATS_MISSED_MAX: Final = 2.5
 PULL_BATCH: Final = 256
-PULL_HEARTBEAT_ALONE_S: Final = 60.0
-"""There, whoever pulls is told at once that a consumer was deleted."""
+PULL_HEARTBEAT_ALONE_S: Final = 60.0  # whoever pulls is told at once of a deleted consumer
 PULL_EXPIRES_S: Final = 600.0  # the broker refuses one of less than two heartbeats
 PULL_AGAIN_S: Final = 0.2
 RESTARTS: Final = Backoff(0.05, 1.0)
@@ -378,7 +377,8 @@ class Puller(_Deliveries):
             if status == "100":
                 return
             self._asked = 0
-            if status == "503":  # no leader: asked at once, it would answer so thousands of times
+            if status == "503" or headers.get("Description") == "Consumer Deleted":
+                # Asked at once it would say so thousands of times, or be deleted with the request.
                 self.interrupted.set()
                 self._loop.call_later(PULL_AGAIN_S, self.restart)
             elif self._is_heard:  # this request is over
