@@ -1,18 +1,25 @@
 """`If-Match`: a change is made to the revision that its sender read, or refused with 412.
 
-Answers that hold something with a revision carry it as their `ETag`.
+Who names none changes whatever is there: if something else came between our read and our write,
+it's read and decided anew. Answers that hold something with a revision carry it as their `ETag`.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Annotated, Final
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Final, TypeVar
 
 from fastapi import Depends, Header, Response
 
-from vigil.errors import InvalidInput
+from vigil.errors import InvalidInput, WrongLastSequence
 
-from .http.problem import Problem
+from .http.problem import Problem, unavailable
+
+T = TypeVar("T")
+
+TRIES_MAX: Final = 20
+"""Changes of others that may come between a read and a write."""
 
 _TAG: Final = re.compile(r'"([0-9]{1,16})"', re.ASCII)
 
@@ -52,11 +59,29 @@ Expected = Annotated[int | None, Depends(_expected)]
 def check(expected: int | None, found: int) -> None:
     """Refuse a change of what is no longer as it was read. Raises: Problem, 412."""
     if expected is not None and expected != found:
-        raise changed()
+        raise _changed()
 
 
-def changed() -> Problem:
-    """It was changed since it was read."""
+async def changed(expected: int | None, change: Callable[[], Awaitable[T]]) -> T:
+    """Return what a change comes to.
+
+    Args:
+        change: reads, checks what it reads by `check`, and writes; may be repeated.
+
+    Raises:
+        Problem: 412, it isn't the expected revision any more; 503, whatever is read is changed by
+            others at once; what `change` raises.
+    """
+    for _ in range(TRIES_MAX):
+        try:
+            return await change()
+        except WrongLastSequence:
+            if expected is not None:
+                raise _changed() from None
+    raise unavailable("others change it all the time; nothing was changed")
+
+
+def _changed() -> Problem:
     return Problem(412, "it was changed since you read it; read it again", field="If-Match")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -51,6 +52,19 @@ async def test_only_the_revision_that_was_read_is_changed(gate: Gate) -> None:
     second = await cat.patch(PATH, json={"language": "it"}, headers={"If-Match": tag})
     assert second.json()["language"] == "it"
     assert_problem(await cat.patch(PATH, json={"language": None}, headers={"If-Match": tag}), 412)
+
+
+async def test_what_is_set_at_once_without_a_revision_holds_all(gate: Gate) -> None:
+    """Of two pages that set different things neither undoes the other's."""
+    dot = await gate.person("dot")
+    wanted = {"language": "de", "timezone": "Europe/Paris", "quiet_hours": "22:00-07:00"}
+    answers = await asyncio.gather(
+        *(dot.patch(PATH, json={name: value}) for name, value in wanted.items())
+    )
+    assert [answer.status_code for answer in answers] == [200] * 3
+    now = (await dot.get(PATH)).json()
+    assert {name: now[name] for name in wanted} == wanted
+    assert len({answer.json()["revision"] for answer in answers}) == 3
 
 
 @pytest.mark.parametrize(

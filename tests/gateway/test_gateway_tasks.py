@@ -64,6 +64,20 @@ async def test_the_revision_that_was_read_is_changed_or_none(gate: Gate) -> None
     assert (await ann.patch(path, json={})).json() == taken, "nothing is changed"
 
 
+async def test_who_names_no_revision_changes_whatever_is_there(gate: Gate) -> None:
+    """Of many at once that name none all are taken: each is decided on what came before it."""
+    ann = await gate.person("ann")
+    one = (await ann.post(PATH, json=BODY)).json()
+    path, titles = f"{PATH}/{one['id']}", [f"T{n}" for n in range(8)]
+    answers = await asyncio.gather(*(ann.patch(path, json={"title": title}) for title in titles))
+    assert [(answer.status_code, answer.json()["title"]) for answer in answers] == [
+        (200, title) for title in titles
+    ]
+    revisions = {answer.json()["revision"] for answer in answers}
+    assert len(revisions) == 8, "each is a revision of its own"
+    assert (await ann.get(path)).json()["revision"] == max(revisions)
+
+
 async def test_a_move_that_there_is_not_names_those_that_there_are(gate: Gate) -> None:
     """C-8: 422, both states and what is allowed; nothing is stored."""
     ann = await gate.person("ann")

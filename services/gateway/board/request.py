@@ -27,7 +27,6 @@ from vigil.board.outside import (
     SplitOperation,
 )
 from vigil.contracts import Change
-from vigil.errors import WrongLastSequence
 from vigil.settings.tokens import Principal
 from vigil.subjects import Scope
 from vigil.tasks.check import check_text
@@ -100,18 +99,26 @@ class KindRequest(Generic[E]):
         self, changes: ChangeOperation[E], *, id_: str, wanted: Any, expected: int | None
     ) -> Response:
         """Change one as it was read."""
-        found = await self._changeable(id_, expected)
-        if not changes.is_end(wanted):
-            self._check_leave(found.entity, changes.field)
-        whose = Scope(found.entity.agent, found.entity.owner)
-        await self._read_for(wanted, whose, whose.owner)
-        entity = changes.change(found.entity, wanted, self._occasion)
-        return await self._store(found, entity, getattr(wanted, "why", ""))
+
+        async def change() -> Revision[E]:
+            found = await self._changeable(id_, expected)
+            if not changes.is_end(wanted):
+                self._check_leave(found.entity, changes.field)
+            whose = Scope(found.entity.agent, found.entity.owner)
+            await self._read_for(wanted, whose, whose.owner)
+            entity = changes.change(found.entity, wanted, self._occasion)
+            return await self._stored(found, entity, getattr(wanted, "why", ""))
+
+        return await self._answer(await preconditions.changed(expected, change))
 
     async def end(self, ends: EndOperation[E], *, id_: str, expected: int | None) -> Response:
         """End one as it was read."""
-        found = await self._changeable(id_, expected)
-        return await self._store(found, ends.end(found.entity, self._occasion), ends.why)
+
+        async def end() -> Revision[E]:
+            found = await self._changeable(id_, expected)
+            return await self._stored(found, ends.end(found.entity, self._occasion), ends.why)
+
+        return await self._answer(await preconditions.changed(expected, end))
 
     async def split(
         self, splits: SplitOperation[E], *, id_: str, wanted: Any, expected: int | None
@@ -182,15 +189,14 @@ class KindRequest(Generic[E]):
                 403, f"only its owner may do that; an admin may {self.of_admins}", field=field
             )
 
-    async def _store(self, found: Revision[E], entity: E, why: str) -> Response:
+    async def _stored(self, found: Revision[E], entity: E, why: str) -> Revision[E]:
+        """Return what is stored then. Raises: WrongLastSequence."""
         change = self._change_by(why)
-        if entity != found.entity:
-            try:
-                found = await self._put(found, entity, change)
-            except WrongLastSequence:
-                raise preconditions.changed() from None
-            self._log("changed", found)
-        return await self._answer(found)
+        if entity == found.entity:
+            return found
+        stored = await self._put(found, entity, change)
+        self._log("changed", stored)
+        return stored
 
     async def _answer(self, found: Revision[E], status: int = 200) -> Response:
         history = await self._board.history(found) if self._kind.state else []

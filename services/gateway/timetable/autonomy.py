@@ -17,7 +17,6 @@ from msgspec.structs import asdict
 from vigil.board.kept import ROWS, KeptBoard, Revision
 from vigil.contracts import Instant, TimetableRow
 from vigil.contracts.board import AutonomyWork, CycleLedger
-from vigil.errors import WrongLastSequence
 from vigil.settings import switches
 from vigil.settings.switches import CortexChange
 from vigil.subjects import Scope
@@ -126,16 +125,17 @@ async def change_autonomy(
 ) -> Response:
     """Set how agents keep up, for all, without a restart; 412 if it was changed since it was
     read."""
-    found, revision = await switches.find_cortex(edge.bus)
-    preconditions.check(expected, revision)
     named = {name: one for name, one in asdict(wanted).items() if one is not UNSET}
-    values = {name: one for name, one in (found.values | named).items() if one is not None}
-    change = CortexChange(values=values, at=edge.clock.now(), by=caller.user)
-    change.over(edge.context.settings.config.cortex)
-    try:
+
+    async def set_named() -> None:
+        found, revision = await switches.find_cortex(edge.bus)
+        preconditions.check(expected, revision)
+        values = {name: one for name, one in (found.values | named).items() if one is not None}
+        change = CortexChange(values=values, at=edge.clock.now(), by=caller.user)
+        change.over(edge.context.settings.config.cortex)
         await switches.change_cortex(edge.bus, change, expect=revision)
-    except WrongLastSequence:
-        raise preconditions.changed() from None
+
+    await preconditions.changed(expected, set_named)
     log.info("autonomy changed", action="gateway.autonomy", by=caller.user, names=sorted(named))
     return await _shown(edge, ())
 

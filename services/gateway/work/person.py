@@ -11,7 +11,6 @@ from msgspec.structs import asdict
 
 from vigil.board.kept import ROWS, KeptBoard
 from vigil.contracts import Instant
-from vigil.errors import WrongLastSequence
 from vigil.settings import own
 from vigil.settings.own import StoredSettings
 from vigil.subjects import Scope
@@ -83,23 +82,28 @@ async def change_person(
     read."""
     if edge.switches.is_erasing(caller.user):
         raise erasing()
-    found = await own.find(edge.bus, caller.user)
-    preconditions.check(expected, found.revision)
     named: dict[str, Any] = {n: one for n, one in asdict(wanted).items() if one is not UNSET}
-    if own.is_so(found, named):
-        return _shown(edge, caller.user, found)
     config = edge.context.settings.config
-    configured, now, old = config.person_of(caller.user), edge.clock.now(), found.own
-    changed = own.changed(found, named, now, caller.user, configured, config.channels)
-    try:
-        found = await own.put(edge.bus, caller.user, changed, expect=found.revision)
-    except WrongLastSequence:
-        raise preconditions.changed() from None
-    log.info("person changed", action="gateway.person", by=caller.user, names=sorted(named))
-    before, after = (own.over(configured, one).timezone for one in (old, found.own))
+    configured, now = config.person_of(caller.user), edge.clock.now()
+
+    async def set_named() -> tuple[StoredSettings, StoredSettings]:
+        """Return what was set, and what is."""
+        found = await own.find(edge.bus, caller.user)
+        preconditions.check(expected, found.revision)
+        if own.is_so(found, named):
+            return found, found
+        changed = own.changed(found, named, now, caller.user, configured, config.channels)
+        put = await own.put(edge.bus, caller.user, changed, expect=found.revision)
+        log.info("person changed", action="gateway.person", by=caller.user, names=sorted(named))
+        return found, put
+
+    found, changed = await preconditions.changed(expected, set_named)
+    if changed is found:
+        return _shown(edge, caller.user, found)
+    before, after = (own.over(configured, one).timezone for one in (found.own, changed.own))
     rows = () if before == after else await KeptBoard(edge.bus, ROWS).all(Scope("*", caller.user))
     told = words_of_move((one.entity for one in rows), before, after)
-    return _shown(edge, caller.user, found, told)
+    return _shown(edge, caller.user, changed, told)
 
 
 def _shown(edge: Edge, user: str, found: StoredSettings, told: str = "") -> Response:
