@@ -156,6 +156,13 @@ FOREIGN_WORKER: Final = """(async () => {
 })()"""
 """Somebody's file as a worker: a text is no place of one."""
 AT_END: Final = "innerHeight + scrollY >= document.documentElement.scrollHeight - 2"
+GROWS: Final = """(() => {
+    scrollBy({ top: -9, behavior: "instant" });
+    const more = document.createElement("p");
+    more.style.height = "500px";
+    document.getElementById("talk").append(more);
+})()"""
+"""What comes before the browser tells of a scroll that was before it."""
 FIELD: Final = "document.querySelector('#say textarea').value"
 SLOW: Final = """((sent) => { delete window.lose; window.fetch = async (...asked) => {
     if (!(asked[1]?.body instanceof FormData)) return sent(...asked);
@@ -409,6 +416,8 @@ async def test_the_field_sends_and_the_page_stays_at_the_newest(stage: Stage, ta
         await gate.say("ann:vigil:field", f"line {number}", effect_id=f"{number:032x}")
     await tab.go(url(stage, path))
     await tab.until(AT_END)
+    await tab.run(GROWS)
+    await tab.until(AT_END)
     assert await tab.run("document.activeElement.name") == "text"
     await tab.run(f"window.isOld = true; {COMPOSED}")
     await tab.call("Input.insertText", text="one")
@@ -591,6 +600,8 @@ async def test_a_page_behind_others_takes_no_connection(stage: Stage, tab: Tab) 
         await tab.run("look(false)")
         await tab.until("streams.length === 2")
         await tells("", "To begin with", "To begin with")
+        await tab.until("document.getElementById('live')._htmx.sse")
+        assert await tab.run("streams.length") == 2, "one of the page, and one of what is written"
         await tab.run("look(true)")
         assert (
             await tab.run("streams.filter(one => one.readyState !== undefined)[0].readyState") == 2

@@ -68,7 +68,9 @@ class Tab:
             async for raw in self._connection:
                 told = json.loads(raw)
                 if "id" in told:
-                    self._waiting.pop(told["id"]).set_result(told)
+                    waiting = self._waiting.pop(told["id"])
+                    if not waiting.done():  # nobody may wait for it any more
+                        waiting.set_result(told)
                 elif told["method"] == "Log.entryAdded":
                     entry = told["params"]["entry"]
                     if entry["level"] == "error":

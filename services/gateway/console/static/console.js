@@ -208,7 +208,8 @@
   };
 
   document.addEventListener("DOMContentLoaded", () => {
-    // Its own beginning comes a moment later, and what is pressed until then would be lost.
+    // Its own beginning comes a moment later, and what is pressed until then would be lost. As a stream that is
+    // processed twice is asked for twice, #live takes no second while it is asked for (hx-sync).
     htmx.process(document.body);
     // A page that nobody has seen yet follows nothing: a browser has six connections to a host, for all of its tabs.
     const look = () => { if (!document.hidden) document.getElementById("live").dispatchEvent(new Event("shown")); };

@@ -3,16 +3,22 @@
 "use strict";
 
 (() => {
-  // A conversation stays at its newest, unless somebody scrolled up.
-  let isAtEnd = true;
+  // A conversation stays at its newest, unless somebody scrolled up. What grew isn't that: a browser tells of
+  // a scroll a moment later, and by then the end may be further down.
+  let isAtEnd = true, seen = 0;
   const stay = () => {
     if (isAtEnd) scrollTo({ top: document.documentElement.scrollHeight, behavior: "instant" });
+    seen = scrollY;
   };
   const talk = (part) => {
     if (location.hash === "" || location.hash === "#end") stay(); else isAtEnd = false;
     addEventListener("scroll", () => {
-      isAtEnd = innerHeight + scrollY >= document.documentElement.scrollHeight - 60;
+      if (innerHeight + scrollY >= document.documentElement.scrollHeight - 60) isAtEnd = true;
+      else if (scrollY < seen) isAtEnd = false;
+      seen = scrollY;
     }, { passive: true });
+    // At once, so that a scroll that is told next finds the page at its end; and what grows by itself, as a picture.
+    new MutationObserver(stay).observe(part, { childList: true, characterData: true, subtree: true });
     new ResizeObserver(stay).observe(part);
   };
 
