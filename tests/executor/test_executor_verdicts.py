@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
+from functools import partial
+
+from msgspec.structs import replace
 
 from services.executor.board.verdicts import judged_by, proposal_of
 from tests.executor.test_executor_effects import effect_of
 from tests.shared.test_verdicts import decided
 from tests.support.executing import session_of
-from tests.support.goal_records import ANN, action_of
+from tests.support.goal_records import ANN, AT, action_of
 from tests.support.memories import KEY
 from tests.support.stack import Stack
+from vigil.actions.log import judged
 from vigil.board.kept import KeptBoard
+from vigil.board.kinds.action import ACTIONS
 from vigil.board.kinds.preference import PREFERENCES
 from vigil.bus.bus import Bus
-from vigil.contracts import Approval, BoardChange, BoardChangePayload, ToldEvent, decode_event
+from vigil.contracts import (
+    Approval,
+    BoardChange,
+    BoardChangePayload,
+    Change,
+    ToldEvent,
+    decode_event,
+)
+from vigil.contracts.board.action import ActionFeedback
+from vigil.minds import mind_of
 from vigil.preferences.check import id_of
 from vigil.subjects import SessionKey
 
@@ -62,6 +77,45 @@ async def test_what_was_decided_teaches_once_and_a_grant_is_proposed_once(stack:
     assert "vigil approvals always 00000000" in told.text
     assert '{"path": "a", "to": "b"}' in told.text
     assert (told.what, told.urgency, told.is_tainted) == ("grant", "low", False)
+
+
+async def test_how_a_deed_ended_is_noted_while_its_person_speaks_of_it(stack: Stack) -> None:
+    """G-5: neither takes the other's place, whoever comes between the other's look and write; what
+    only began hasn't ended."""
+    mind = mind_of(ANN)
+    session = await session_of(stack, mind)
+    board, deed, by = KeptBoard(session.bus, ACTIONS), action_of(), Change(by="ann")
+    begun = effect_of(BoardChange, BoardChangePayload(entity=deed), 1, mind)
+    await session.turn(begun)
+    await session.all_acked()
+    found = await board.find([ANN], deed.id)
+    assert found is not None
+    assert (found.entity.outcome, found.entity.ended_at) == ("pending", None)
+    words = 0
+
+    async def speaks() -> None:
+        """Again and again, until it's noted and a little longer."""
+        nonlocal words
+        known, more = found, 20
+        async with asyncio.timeout(20):
+            while more:
+                words += 1
+                said = ActionFeedback(is_good=True, text=f"word {words}", by="ann", at=AT)
+                one = partial(judged, feedback=said)
+                known = await board.revise([ANN], deed.id, one, by, AT)
+                more -= known is not None and known.entity.outcome != "pending"
+
+    done = replace(deed, outcome="success")
+    ended = effect_of(BoardChange, BoardChangePayload(entity=done), 2, mind)
+    await asyncio.gather(speaks(), session.turn(ended))
+    await session.all_acked()
+    found = await board.find([ANN], deed.id)
+    assert found is not None
+    assert found.entity.outcome == "success"
+    assert found.entity.ended_at is not None
+    assert found.entity.feedback is not None
+    assert found.entity.feedback.text == f"word {words}"
+    assert await board.revise([ANN], "c" * 32, lambda known: known, by, AT) is None
 
 
 def test_a_home_is_told_of_a_members_call_without_its_words() -> None:

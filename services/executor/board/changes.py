@@ -8,7 +8,6 @@ made names the effect, so a repeat finds it in the history.
 
 from __future__ import annotations
 
-import contextlib
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -97,12 +96,14 @@ class BoardChanges:
             raise InvalidInput("action", f"{action.id} is not of the same person and agent")
         board, now = KeptBoard(self._bus, ACTIONS), self._clock.now()
         change = Change(by=key.agent, why=effect.payload.why, cause=effect.id)
-        among = holding(key.user, key.agent)
-        made = await board.create(lambda _: action, among, change, now)
-        ended = actions.ended(made.entity, action.outcome, now)
-        if ended != made.entity:
-            with contextlib.suppress(WrongLastSequence):  # whoever was faster told its end
-                await board.replace(made.number, ended, change, now)
+        await board.create(lambda _: action, holding(key.user, key.agent), change, now)
+        await board.revise(
+            [key.scope],
+            action.id,
+            lambda known: actions.ended(known, action.outcome, now),
+            change,
+            now,
+        )
         crash.point("executor.asked.changed")
 
     async def _done(self, key: SessionKey, effect: BoardChange, entity: AskedEntity) -> str:

@@ -91,15 +91,16 @@ class VerdictLessons:
 
     async def _judge(self, key: SessionKey, approval: Approval, effect_id: str) -> None:
         """Note on the mind's action what the person said of it; what isn't run has failed."""
-        board, now = KeptBoard(self._bus, ACTIONS), self._clock.now()
-        found = await board.find([key.scope], approval.id)
-        if found is None or approval.state == "open":
+        if approval.state == "open":
             return
-        action = judged_by(found.entity, approval, now)
-        if action != found.entity:
-            change = Change(by=approval.decided_by or key.agent, cause=effect_id)
-            with contextlib.suppress(WrongLastSequence):  # they said something of it meanwhile
-                await board.replace(found.number, action, change, now)
+        now = self._clock.now()
+        await KeptBoard(self._bus, ACTIONS).revise(
+            [key.scope],
+            approval.id,
+            lambda action: judged_by(action, approval, now),
+            Change(by=approval.decided_by or key.agent, cause=effect_id),
+            now,
+        )
 
     async def _propose(self, key: SessionKey, approval: Approval, effect_id: str) -> None:
         payload = proposal_of(key, approval)

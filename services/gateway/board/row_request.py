@@ -17,14 +17,14 @@ from vigil.board.kept import FACTS, KeptBoard, Revision
 from vigil.board.kinds.row import KIND, RowState
 from vigil.board.outside import MakeOperation
 from vigil.board.rows import PersonsRows
-from vigil.contracts import Change, TimetableRow
+from vigil.contracts import Change, SlotEntry, TimetableRow
 from vigil.contracts.board import AfterSchedule, SourceFacts
 from vigil.contracts.board.row import is_watch_only
-from vigil.errors import WrongLastSequence
 from vigil.facts.shown import shapes_of
 from vigil.subjects import Scope
 from vigil.timetable.ledger import begun, is_busy
 
+from .. import preconditions
 from ..callers import Caller, Shared, id_of
 from ..http.json import Json
 from ..http.problem import Problem, erasing
@@ -41,6 +41,12 @@ class RowRequest(KindRequest[TimetableRow]):
 
     async def run(self, *, id_: str) -> Response:
         """Order a run beside the schedule."""
+        entry, row = await preconditions.changed(None, lambda: self._ordered(id_))
+        log.info("row run by hand", action="gateway.cron", row=id_, by=self._caller.user)
+        return Json(view_of_slot(entry, row), 202)
+
+    async def _ordered(self, id_: str) -> tuple[SlotEntry, TimetableRow]:
+        """Return what was ordered. Raises: WrongLastSequence: a slot was decided this moment."""
         found = await self._find(id_)
         row, ledger = found.entity, self._edge.slots
         if self._edge.switches.is_erasing(row.owner):
@@ -54,13 +60,8 @@ class RowRequest(KindRequest[TimetableRow]):
         if is_busy(row, last.ledger):
             raise Problem(409, "a run of it is still going on")
         entry = begun(row, self._occasion.now)
-        try:
-            await ledger.append(whose, last, entry)
-        except WrongLastSequence:
-            reason = "a slot of it was decided at this very moment; try again"
-            raise Problem(409, reason) from None
-        log.info("row run by hand", action="gateway.cron", row=id_, by=self._caller.user)
-        return Json(view_of_slot(entry, row), 202)
+        await ledger.append(whose, last, entry)
+        return entry, row
 
     # ------------------------------------------------------------ what is otherwise
 

@@ -16,10 +16,11 @@ from fastapi import Depends, Path, Response
 from vigil.bus.bus import Bus
 from vigil.bus.kv import KeyValue
 from vigil.contracts import Shelf, decode_pins, decode_shelf
-from vigil.errors import InvalidInput, WrongLastSequence
+from vigil.errors import InvalidInput
 from vigil.subjects import check_part
 from vigil.trust import pins
 
+from .. import preconditions
 from ..callers import Admin, Caller, Shared, body_of
 from ..endpoint import Endpoint
 from ..http.json import Json
@@ -109,12 +110,8 @@ async def approve_tools(
     changed = sorted(name for name, digest in wanted.tools.items() if held[name].digest != digest)
     if changed:
         raise Problem(409, f"{changed[0]} has changed since it was read; read it again")
-    try:
-        await pins.approve(
-            edge.bus, source, (held[name] for name in wanted.tools), edge.clock.now()
-        )
-    except WrongLastSequence:
-        raise Problem(409, "somebody approved something of it at this very moment") from None
+    tools, now = [held[name] for name in wanted.tools], edge.clock.now()
+    await preconditions.changed(None, lambda: pins.approve(edge.bus, source, tools, now))
     names = tuple(sorted(wanted.tools))
     log.info("tools approved", action="gateway.pins", by=caller.user, source=source, tools=names)
     return Json(ToolsApproved(source=source, tools=names))

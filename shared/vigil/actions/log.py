@@ -38,8 +38,8 @@ def numbered(action: BoardAction, others: Iterable[BoardAction]) -> BoardAction:
 
 
 def ended(action: BoardAction, outcome: ActionOutcome, now: datetime) -> BoardAction:
-    """Return the action with how it ended; what was told first holds."""
-    if action.outcome != "pending":
+    """Return the action with how it ended, if it has; what was told first holds."""
+    if action.outcome != "pending" or outcome == "pending":
         return action
     return replace(action, outcome=outcome, ended_at=now)
 

@@ -191,6 +191,39 @@ class KeptBoard(Generic[E]):
                 continue
         raise self._too_busy(whose)
 
+    async def revise(
+        self,
+        whose: Iterable[Scope],
+        id_: str,
+        revised: Callable[[E], E],
+        change: Change,
+        now: datetime,
+    ) -> Revision[E] | None:
+        """Store what an entity becomes, whatever comes between; return what is there then.
+
+        Args:
+            revised: what it becomes of what it is; the same: nothing is stored.
+
+        Returns:
+            None: none of them has it.
+
+        Raises:
+            InvalidInput, BoundReached, Unavailable: as `change`.
+        """
+        whose = tuple(whose)
+        for _ in range(TRIES_MAX):
+            found = await self.find(whose, id_)
+            if found is None:
+                return None
+            entity = revised(found.entity)
+            if entity == found.entity:
+                return found
+            try:
+                return await self.change(found, entity, change, now)
+            except WrongLastSequence:
+                continue
+        raise Unavailable(f"{id_}: others change it all the time")
+
     def _is_opened(self, before: E | None, entity: E, now: datetime) -> bool:
         was_open = before is not None and self._kind.is_open(before, now)
         return self._kind.is_open(entity, now) and not was_open
