@@ -25,6 +25,8 @@ pytestmark = pytest.mark.usefixtures("forked_readers")
 
 WITHIN_S: Final = 60.0
 TODAY: Final = f"{datetime.now(UTC):%Y%m%d}"
+DAYS: Final = f"DTEND;VALUE=DATE:{datetime.now(UTC) + timedelta(days=3):%Y%m%d}"
+"""The end of an event that lasts longer than these tests, whenever they begin."""
 
 
 def section(server: Radicale, **fields: Any) -> dict[str, Any]:
@@ -46,7 +48,7 @@ async def test_what_is_due_is_a_fact(tmp_path: Path, radicale: Radicale) -> None
     """FLOW F-10: how many, and when the next begins; not a word of what they say."""
     soon = (datetime.now(UTC) + timedelta(minutes=10)).replace(second=0, microsecond=0)
     await radicale.put("a.ics", calendar(event("a", f":{soon:%Y%m%dT%H%M%SZ}", title="Obey me")))
-    await radicale.put("b.ics", calendar(event("b", f";VALUE=DATE:{TODAY}")))
+    await radicale.put("b.ics", calendar(event("b", f";VALUE=DATE:{TODAY}", DAYS)))
     async with running_stack(
         tmp_path / "home", services=("executor",), calendars={"work": section(radicale)}
     ) as stack:

@@ -41,7 +41,8 @@ async def slots(http: httpx2.AsyncClient, row: dict[str, Any], count: int) -> li
         pause_s = pauses()
         while len(found) < count:
             await asyncio.sleep(next(pause_s))
-            found = (await http.get("/api/slots", params={"row": row["id"]})).json()["slots"]
+            query = {"row": row["id"], "limit": 500}
+            found = (await http.get("/api/slots", params=query)).json()["slots"]
     return found[::-1]
 
 
