@@ -8,8 +8,9 @@ import json
 import re
 import sqlite3
 import tempfile
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from hypothesis import example, given
@@ -341,6 +342,37 @@ def test_each_message_of_a_database_is_read(texts: list[str]) -> None:
     read_ = read(FORMS["hermes"], stored, is_trusted=True)
     found = [one["text"] for talk in read_.lines["conversations"] for one in talk.value["messages"]]
     assert (found, unread) == ([text for _, text, _ in rows if text], {})
+
+
+WHEN: Final = [None, "soon", "2026-03-01T09:00:00Z", "2026-03-01T10:00:00Z"]
+
+
+@up_to(50)
+@given(st.lists(st.sampled_from(WHEN), min_size=1, max_size=5))
+def test_a_message_whose_time_cannot_be_read_is_of_the_one_before_it(times: list[Any]) -> None:
+    """In their order; where none has a time, that is told."""
+    lines = [
+        json.dumps(
+            entry("abcde"[n], "abcde"[n - 1] if n else None, "user", f"say {n}") | {"timestamp": at}
+        )
+        for n, at in enumerate(times)
+    ]
+    path = "agents/a/sessions/s.jsonl"
+    read_ = read(FORMS["openclaw"], {path: "\n".join(lines)}, is_trusted=True)
+    known = [at for at in times if at in WHEN[2:]]
+    if not known:
+        assert [(one.file, one.why) for one in read_.left] == [
+            (path, "agents/a/sessions/s: none of its messages has a time")
+        ]
+        assert read_.lines["conversations"] == []
+        return
+    (talk,) = (one.value for one in read_.lines["conversations"])
+    assert [one["text"] for one in talk["messages"]] == [f"say {n}" for n in range(len(times))]
+    at = known[0]
+    for said, time in zip(talk["messages"], times, strict=True):
+        at = time if time in known else at
+        assert datetime.fromisoformat(said["at"]) == datetime.fromisoformat(at)
+    assert read_.left == []
 
 
 def test_lines_that_cannot_be_read_are_told() -> None:

@@ -14,7 +14,7 @@ import msgspec
 from vigil.words.amounts import count_of
 
 from ..documents.pieces import pieces
-from .talks import ForeignTalk, decoded, whole
+from .talks import ForeignTalk, dated, decoded, whole
 
 Texts = Mapping[str, str]
 """What the files of a home say, by their paths in it."""
@@ -101,7 +101,11 @@ def read(form: HomeForm, texts: Texts, *, is_trusted: bool) -> Reading:
             others = f", nor can {count_of(more, 'line')} below it" if more else ""
             why = f"can't be read{others}"
             left.append(Unread(file=path, line=told.unread[0], why=why))
-        for talk in whole([told]):
+        messages = dated(told.messages)
+        if told.messages and not messages:
+            name = told.title or told.id
+            left.append(Unread(file=path, why=f"{name}: none of its messages has a time"))
+        for talk in whole([told._replace(messages=messages)]):
             said = {"id": talk.id, "title": talk.title, "messages": talk.messages}
             talks.append(HomeLine(path, 0, {**said, "is_trusted": is_trusted}))
     lines = {"memories": memories, "rows": rows, "conversations": talks}

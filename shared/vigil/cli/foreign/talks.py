@@ -46,6 +46,9 @@ def thread_of(origin: str, id_: str) -> str:
 def said(id_: str, role: Any, content: Any, at: datetime | None) -> Iterator[dict[str, Any]]:
     """Yield what somebody said, as messages; nothing, if it's a call of a tool or what that gave.
 
+    Args:
+        at: when; None: that can't be read.
+
     >>> at = instant(1772355600)
     >>> [one["text"] for one in said("1", "user", [{"type": "text", "text": "hi"}], at)]
     ['hi']
@@ -53,13 +56,13 @@ def said(id_: str, role: Any, content: Any, at: datetime | None) -> Iterator[dic
     []
     """
     text = _text(content).strip()
-    if role not in _ROLES or not text or at is None:
+    if role not in _ROLES or not text:
         return
     for number, start in enumerate(range(0, len(text), TEXT_MAX)):
         part = text[start : start + TEXT_MAX].replace("\0", "")
         if part.strip():
             name = id_ if number == 0 else f"{id_}-{number + 1}"
-            when = at.isoformat()
+            when = None if at is None else at.isoformat()
             yield {"id": name[-200:], "role": _ROLES[role], "text": part, "at": when}
 
 
@@ -145,6 +148,24 @@ def lines_of(text: str) -> tuple[list[dict[str, Any]], tuple[int, ...]]:
         elif number <= len(lines):
             unread.append(number)
     return found, tuple(unread)
+
+
+def dated(messages: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the messages with a time each: one that has none was said with the one before it, or
+    with the first one that has. Where none has, nothing is left.
+
+    >>> [one["at"] for one in dated([{"at": None}, {"at": "2026-03-01"}, {"at": None}])]
+    ['2026-03-01', '2026-03-01', '2026-03-01']
+    """
+    messages = list(messages)
+    at = next((one["at"] for one in messages if one["at"] is not None), None)
+    if at is None:
+        return []
+    found = []
+    for one in messages:
+        at = one["at"] or at
+        found.append(one | {"at": at})
+    return found
 
 
 def whole(talks: Iterable[ForeignTalk]) -> Iterator[ForeignTalk]:
