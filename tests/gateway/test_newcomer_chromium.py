@@ -53,6 +53,22 @@ SHOWN: Final = """registration.getNotifications().then((all) => all.map((one) =>
 })))"""
 SEEN: Final = """clients.matchAll({ type: "window", includeUncontrolled: true }).then((all) =>
     JSON.stringify(all.map((one) => [one.url, one.focused, one.visibilityState])))"""
+OVERLAP: Final = """(async () => {{
+    const told = {told}, opened = caches.open.bind(caches);
+    let release, isFirst = true;
+    const held = new Promise((done) => {{ release = done; }});
+    caches.open = async (name) => {{
+        if (isFirst) {{ isFirst = false; await held; }}
+        return opened(name);
+    }};
+    const late = show(told);
+    await new Promise((done) => setTimeout(done, 100));
+    await show(told);
+    release();
+    await late;
+    caches.open = opened;
+}})()"""
+"""The same comes twice, and the second is shown while the first one is looked at."""
 TRIES: Final = 3
 WINDOWS: Final = 'clients.matchAll({ type: "window" }).then((all) => all.length)'
 REMIND: Final = (
@@ -158,6 +174,10 @@ async def hear(tab: Tab, browser: PushedBrowser, profile: Path, url: str) -> Non
         await deliver(url, tab, told)  # late, once more: it was put away
         await take_in(worker, url, tab, told | {"id": "another"})
         await shown(worker, lambda found: [one["id"] for one in found] == ["another"])
+        await worker.run("registration.getNotifications().then((all) => all[0].close())")
+        await shown(worker, lambda found: found == [])
+        await worker.run(OVERLAP.format(told=json.dumps(told | {"id": "both"})))
+        await shown(worker, lambda found: [one["id"] for one in found] == ["both"])
         await worker.run("registration.getNotifications().then((all) => all[0].close())")
         await shown(worker, lambda found: found == [])
 

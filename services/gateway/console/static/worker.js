@@ -73,7 +73,8 @@ const BUTTONS = [{ action: "accept", title: "Accept" }, { action: "reject", titl
 
 const show = async (told) => {
   if (await isSeen(told.path)) return remember(told.id);
-  const wasThere = await isThere(told.id), again = await isKnown(told.id);
+  // In this order: it may be just being shown by what came a moment before, and is there once that is known.
+  const again = await isKnown(told.id), wasThere = await isThere(told.id);
   const actions = told.request ? BUTTONS : [];
   await registration.showNotification(told.title, {
     body: told.body, tag: told.id, data: told, silent: told.is_silent || again, actions,
