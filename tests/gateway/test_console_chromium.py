@@ -526,11 +526,14 @@ async def test_what_is_half_written_is_there_until_it_is_said(stage: Stage, tab:
     await shows(tab, '"re: one"]and two')
     assert await tab.run(FIELD) == ""
     # Away and back; signed out elsewhere. The page says so.
+    await tab.until("document.getElementById('live')._htmx.sse")  # else it would only begin then
     await tab.call("Network.enable")
     net = {"latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
-    await tab.call("Network.emulateNetworkConditions", offline=True, **net)
-    await shows(tab, "what is here may be old")
-    await tab.call("Network.emulateNetworkConditions", offline=False, **net)
+    try:
+        await tab.call("Network.emulateNetworkConditions", offline=True, **net)
+        await shows(tab, "what is here may be old")
+    finally:
+        await tab.call("Network.emulateNetworkConditions", offline=False, **net)
     await tab.until("!document.body.innerText.includes('what is here may be old')")
     await tab.call("Network.disable")
     await tab.call("Input.insertText", text="three")
