@@ -215,6 +215,31 @@ async def test_pulling_goes_on_when_the_consumer_is_made_anew(bare: Stack) -> No
     await puller.close()
 
 
+async def test_a_request_that_nobody_answers_is_made_again(
+    bare: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As is one that reaches a consumer while it's being deleted; and what was answered once waits
+    in silence."""
+    bus, admin = await bare.bus("cortex"), await bare.bus("admin")
+    send, sent = bus.send, 0
+
+    async def lose_the_first(*given: Any) -> None:
+        nonlocal sent
+        sent += 1
+        if sent > 1:
+            await send(*given)
+
+    monkeypatch.setattr(bus, "send", lose_the_first)
+    puller = await bus.pull(WAKE)
+    stored = await admin.publish(KEY.in_user, b"")
+    async with asyncio.timeout(10):
+        wake = await puller.__anext__()
+    assert wake.seq == stored.seq
+    await asyncio.sleep(3)  # longer than a first request lasts
+    assert sent == 3, "lost; answered, and over; the one that waits"
+    await puller.close()
+
+
 async def test_more_than_one_batch_is_pulled(bare: Stack) -> None:
     bus, admin = await bare.bus("cortex"), await bare.bus("admin")
     puller = await bus.pull(WAKE)

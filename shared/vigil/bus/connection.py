@@ -39,6 +39,28 @@ T = TypeVar("T")
 
 CONGESTED_BYTES: Final = 256 * 1024
 """What a socket may have in its buffer before writers wait for it."""
+HEARTBEAT_S: Final = 5.0
+HEARTBEAT_ALONE_S: Final = 30.0
+"""Of a broker that stands alone: they tell only of a consumer that somebody deleted."""
+HEARTBEAT_MIN_S: Final = 1.0
+HEARTBEATS_PER_S: Final = 500.0
+"""What one connection of a cluster takes in of them, at most, as long as they are all idle."""
+
+
+def heartbeat_s(open_now: int, *, is_cluster: bool) -> float:
+    """Return the interval in seconds for the next consumer of a connection.
+
+    A broker that stands alone ends the connection when it dies. A node of a cluster takes the
+    consumers with it that it hosted, and only their silence tells those connected elsewhere.
+
+    >>> [heartbeat_s(n, is_cluster=True) for n in (0, 1000, 10_000)]
+    [1.0, 2.0, 5.0]
+    >>> heartbeat_s(0, is_cluster=False)
+    30.0
+    """
+    if not is_cluster:
+        return HEARTBEAT_ALONE_S
+    return min(max(open_now / HEARTBEATS_PER_S, HEARTBEAT_MIN_S), HEARTBEAT_S)
 
 
 async def wait_for(awaited: Awaitable[T], timeout: float | None) -> T:

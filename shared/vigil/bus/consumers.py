@@ -20,6 +20,7 @@ from ..backoff import Backoff
 from ..clock import until_next
 from ..errors import VigilError
 from ..topology import CONSUMED, SECOND_NS, Consumer
+from .connection import heartbeat_s
 from .message import Message
 
 if TYPE_CHECKING:
@@ -27,36 +28,17 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("vigil.bus")
 
-HEARTBEAT_S: Final = 5.0
-HEARTBEAT_ALONE_S: Final = 30.0
-"""Of a broker that stands alone: they tell only of a consumer that somebody deleted."""
-HEARTBEAT_MIN_S: Final = 1.0
-HEARTBEATS_PER_S: Final = 500.0
-"""What one connection of a cluster takes in of them, at most, as long as they are all idle."""
 BEGIN_TIMEOUT_S: Final = 2.0
 HEARTBEATS_MISSED_MAX: Final = 2.5
 PULL_BATCH: Final = 256
 PULL_HEARTBEAT_ALONE_S: Final = 60.0  # whoever pulls is told at once of a deleted consumer
 PULL_EXPIRES_S: Final = 600.0  # the broker refuses one of less than two heartbeats
+PULL_FIRST_EXPIRES_S: Final = 1.0
+PULL_ANSWERED_S: Final = 3.0
+"""After which a first request was lost, or the broker is away."""
 PULL_AGAIN_S: Final = 0.2
 RESTARTS: Final = Backoff(0.05, 1.0)
 DRAIN_TIMEOUT_S: Final = 2.0
-
-
-def heartbeat_s(open_now: int, *, is_cluster: bool) -> float:
-    """Return the interval in seconds for the next consumer of a connection.
-
-    A broker that stands alone ends the connection when it dies. A node of a cluster takes the
-    consumers with it that it hosted, and only their silence tells those connected elsewhere.
-
-    >>> [heartbeat_s(n, is_cluster=True) for n in (0, 1000, 10_000)]
-    [1.0, 2.0, 5.0]
-    >>> heartbeat_s(0, is_cluster=False)
-    30.0
-    """
-    if not is_cluster:
-        return HEARTBEAT_ALONE_S
-    return min(max(open_now / HEARTBEATS_PER_S, HEARTBEAT_MIN_S), HEARTBEAT_S)
 
 
 class _Deliveries:
@@ -320,13 +302,7 @@ class Puller(_Deliveries):
         self.interrupted = asyncio.Event()
         """Set when nobody could be asked for a while: what was stored meanwhile comes late."""
         self._is_heard = False
-        self._request = json.dumps(
-            {
-                "batch": PULL_BATCH,
-                "expires": int(PULL_EXPIRES_S * SECOND_NS),
-                "idle_heartbeat": int(self._heartbeat_s * SECOND_NS),
-            }
-        ).encode()
+        """Whether the broker has answered since it began."""
         self._subscription: Any = None
 
     def restart(self) -> None:
@@ -364,11 +340,26 @@ class Puller(_Deliveries):
     async def _begin(self) -> None:
         self._asked = 0
         await self._ask()
+        if not self._is_heard:
+            self._loop.call_later(PULL_ANSWERED_S, self._begin_unless_heard)
         self._arm()
 
+    def _begin_unless_heard(self) -> None:
+        if not self._is_heard:
+            self.restart()
+
     async def _ask(self) -> None:
+        """Ask for more; first for a moment only, so that there is an answer in any case.
+
+        A request that reaches a consumer while it's being deleted is taken and never answered, and
+        nobody would notice for 2.5 heartbeats.
+        """
         self._asked += PULL_BATCH
-        await self._bus.send(self._subject, self._request, self._inbox)
+        expires_s = PULL_EXPIRES_S if self._is_heard else PULL_FIRST_EXPIRES_S
+        wanted = {"batch": PULL_BATCH, "expires": int(expires_s * SECOND_NS)}
+        if self._is_heard:
+            wanted["idle_heartbeat"] = int(self._heartbeat_s * SECOND_NS)
+        await self._bus.send(self._subject, json.dumps(wanted).encode(), self._inbox)
 
     def _handle(self, reply: str, headers: dict[str, str]) -> None:
         self._last_seen = self._loop.time()
