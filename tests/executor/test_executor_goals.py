@@ -66,6 +66,37 @@ async def test_a_goal_is_set_changed_and_split_once_however_often_it_is_asked(
     assert len(await board.all(ANN)) == 3
 
 
+async def test_what_nobody_waits_for_holds_whatever_came_between(stack: Stack) -> None:
+    """G-6: who was told 'Stopped' has it stopped, though it was looked at meanwhile; and a look is
+    noted of a goal that its person changed, and nothing else of it."""
+    session, goal = await session_of(stack), goal_of()
+    board = KeptBoard(session.bus, GOALS)
+    made = await board.replace(0, goal, PERSON, goal.created_at)
+    looked_at = goal.created_at + timedelta(hours=1)
+    look = change(
+        replace(goal, last_checked_at=looked_at),
+        expect=made.number,
+        why="looked at",
+        is_silent=True,
+    )
+    paused = replace(goal, status="paused", priority=1)
+    await board.replace(made.number, paused, PERSON, goal.created_at)
+    await session.turn(look, look)
+    await session.all_acked()
+    (found,) = await board.all(ANN)
+    assert found.entity == replace(paused, last_checked_at=looked_at)
+    stop = change(
+        replace(goal, status="archived"), 2, expect=made.number, why="stop", is_silent=True
+    )
+    await session.turn(stop, look)
+    await session.all_acked()
+    (found,) = await board.all(ANN)
+    assert (found.entity.status, found.change.why) == ("archived", "stop")
+    await session.turn(stop, look)  # a repeat
+    await session.all_acked()
+    assert (await board.all(ANN))[0].number == found.number
+
+
 async def test_there_are_fifty_and_no_goal_is_a_part_of_itself(stack: Stack) -> None:
     """G-2: a clear word for the model; nothing is stored, of a split no part."""
     session = await session_of(stack)

@@ -2,13 +2,14 @@
 
 A change is a compare-and-set on the revision that the loop read; something new is stored if there
 is room; a lesson is added to what is known. Whatever comes of it is the result of the loop's call,
-a conflict, too, so that it decides anew; unless nobody waits for it. The revision that a change
-made names the effect, so a repeat finds it in the history.
+a conflict, too, so that it decides anew. What nobody waits for holds whatever came between. The
+revision that a change made names the effect, so a repeat finds it in the history.
 """
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -25,7 +26,7 @@ from vigil.contracts import BoardChange, BoardChangePayload, BoardTask, Change, 
 from vigil.contracts.board import AskedEntity, BoardAction, BoardGoal, BoardPreference, FactFill
 from vigil.errors import InvalidInput, WrongLastSequence
 from vigil.facts.taken import NOT_TOLD
-from vigil.goals.lifecycle import HELD
+from vigil.goals import lifecycle
 from vigil.observe import trace
 from vigil.preferences.confidence import confidence_at, level_of
 from vigil.runtime import Context
@@ -74,6 +75,8 @@ class BoardChanges:
         except InvalidInput as error:
             text, is_error = f"Not {'changed' if effect.payload.expect else 'made'}: {error}.", True
         except WrongLastSequence:
+            if effect.payload.is_silent and isinstance(entity, BoardGoal):
+                await self._store_anyway(key, effect, entity)
             text, is_error = await self._conflict(key, entity), True
         crash.point("executor.asked.changed")
         if effect.payload.is_silent:
@@ -132,7 +135,7 @@ class BoardChanges:
         """Take what was told of a goal, by the shapes that it names now. Raises: InvalidInput."""
         found = await KeptBoard(self._bus, self._goals).find([key.scope], entity.id)
         goal = None if found is None else found.entity
-        if goal is None or goal.status not in HELD or not goal.facts:
+        if goal is None or goal.status not in lifecycle.HELD or not goal.facts:
             raise InvalidInput("facts", "the goal has ended, or names none any more")
         known = await self._facts.take_goal(key, effect.id, goal, effect.payload.facts)
         slot = slot_of_goal(goal)
@@ -179,6 +182,14 @@ class BoardChanges:
             raise WrongLastSequence(f"{entity.id}: revision {expect} is not the newest")
         entity = _at(entity, now) if entity.status != found.entity.status else entity
         return await board.change(found, entity, change, now)
+
+    async def _store_anyway(self, key: SessionKey, effect: BoardChange, goal: BoardGoal) -> None:
+        """Store what is told of a goal that was changed since it was read: nobody would decide
+        anew, and its person may have been told that it ended."""
+        now = self._clock.now()
+        change = Change(by=key.agent, why=effect.payload.why, cause=effect.id)
+        revised = partial(lifecycle.joined, said=goal, now=now)
+        await KeptBoard(self._bus, self._goals).revise([key.scope], goal.id, revised, change, now)
 
     async def _conflict(self, key: SessionKey, entity: AskedEntity) -> str:
         kind: KeptKind[Any] = TASKS if isinstance(entity, BoardTask) else self._goals

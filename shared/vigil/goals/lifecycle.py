@@ -138,6 +138,19 @@ def changed(
     return goal if to in (None, goal.status) else moved(goal, to, now)
 
 
+def joined(known: BoardGoal, said: BoardGoal, now: datetime) -> BoardGoal:
+    """Return the goal as it is known with what was said of it as it was before: that it is put
+    away, or else when it was looked at."""
+    if said.status == "archived":
+        can_be = "archived" in moves_of(known)
+        return moved(known, "archived", now) if can_be else known
+    looked_at, before = said.last_checked_at, known.last_checked_at
+    if looked_at is None or known.status not in HELD:
+        return known
+    is_later = before is None or looked_at > before
+    return replace(known, last_checked_at=looked_at) if is_later else known
+
+
 def part_of(goal: BoardGoal, part: BoardGoal) -> BoardGoal:
     """Return a part that a goal is split into: what it doesn't say of itself, the whole says.
 
