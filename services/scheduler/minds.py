@@ -64,6 +64,8 @@ class MindKeeper:
         self._behind = {BOARD, SLOTS}
         """What isn't read to its end."""
         self._changed: set[Scope] = set()
+        self._meanwhile: set[Scope] = set()
+        """Of whom something changed while it's done what follows from the change before."""
         self._wake = asyncio.Event()
 
     async def run(self) -> None:
@@ -112,7 +114,7 @@ class MindKeeper:
         else:
             known.pop(goal.id, None)
             self._news[whose].pop(goal.id, None)
-        self._changed.add(whose)
+        self._note_changed(whose)
 
     def _take_entry(self, whose: Scope, message: Message) -> None:
         if message.subject.rpartition(".")[2] != row_id(whose):
@@ -124,10 +126,14 @@ class MindKeeper:
             return
         if entry.state != "running":
             self._ended[whose] = entry
-            self._changed.add(whose)
+            self._note_changed(whose)
             return
         for id_ in entry.looks:
             self._looks[whose].setdefault(id_, deque(maxlen=LOOKS_MAX)).append(entry.at)
+
+    def _note_changed(self, whose: Scope) -> None:
+        self._changed.add(whose)
+        self._meanwhile.add(whose)
 
     def _last_at(self, whose: Scope) -> datetime | None:
         entry = self._ended.get(whose)
@@ -141,9 +147,11 @@ class MindKeeper:
                     about.pop(whose, None)
                 self._changed.discard(whose)
                 continue
+            self._meanwhile.discard(whose)
             try:
                 await self._keep(whose)
-                self._changed.discard(whose)
+                if whose not in self._meanwhile:
+                    self._changed.discard(whose)
             except WrongLastSequence:
                 pass  # changed elsewhere: once more
             except VigilError as error:
