@@ -65,7 +65,7 @@ class MindKeeper:
         """What isn't read to its end."""
         self._changed: set[Scope] = set()
         self._meanwhile: set[Scope] = set()
-        """Of whom something changed while it's done what follows from the change before."""
+        """Those of whom something changed while what follows from the change before was done."""
         self._wake = asyncio.Event()
 
     async def run(self) -> None:

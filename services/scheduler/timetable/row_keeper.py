@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from vigil.board.kept import ROWS, KeptBoard
 from vigil.contracts import Change, TimetableRow
-from vigil.errors import VigilError, WrongLastSequence
+from vigil.errors import VigilError
 from vigil.runtime import Context
 from vigil.subjects import ANYBODY, Scope, SessionKey, signals_of
 from vigil.teams import holding
@@ -89,15 +89,19 @@ class RowKeeper:
             return
         self._known.add(whose)
         while whose in self._known and whose not in self._done:
+            settings = self._pause.cortex
             try:
                 await self._bring_up(whose)
                 self._done.add(whose)
             except VigilError as error:
                 log.info("not now", action="scheduler.rows", owner=whose.owner, error=str(error))
                 await asyncio.sleep(AGAIN_S)
+            if self._pause.cortex != settings:
+                # What held before may have been stored behind what another task of ours stored.
+                self._done.discard(whose)
 
     async def _bring_up(self, whose: Scope) -> None:
-        """Raises: VigilError."""
+        """Raises: VigilError; WrongLastSequence among it, somebody moves a row to another zone."""
         now = self._clock.now()
         zone = self._pause.zone_of(whose.owner)
         config = replace(self._config, cortex=self._pause.cortex)
@@ -124,7 +128,4 @@ class RowKeeper:
             return
         row = system_rows.as_wanted(found.entity, wanted, now)
         if row is not None:
-            try:
-                await self._board.change(found, row, change, now)
-            except WrongLastSequence:
-                log.info("changed elsewhere", action="scheduler.rows", row=row.id)
+            await self._board.change(found, row, change, now)
