@@ -19,6 +19,7 @@ from tests.support.talk import PATIENCE_S
 from tests.support.world import Person, StoppedClock, World, running_world
 from vigil.bus.bus import Bus
 from vigil.circuits import CircuitOpen, Circuits, reset
+from vigil.erasure.deletion import erase_message
 
 NAME: Final = "model:big"
 
@@ -346,3 +347,29 @@ async def test_of_all_replicas_one_opens_it_and_one_makes_the_trial(bare: Any) -
     await reset(bus, "model:m", by="root", now=clock.now())
     for each in (one, two):
         await each.succeeded(await each.enter("model:m"))
+
+
+async def test_whoever_comes_under_the_name_of_somebody_erased_finds_all_closed(bare: Any) -> None:
+    """X-8: the record is gone. Open it stayed open until a restart, and closed it never opened."""
+    bus: Bus = await bare.bus("cortex")
+    admin: Bus = await bare.bus("admin")
+    circuits, clock = Circuits(bus, StoppedClock(), "cortex"), StoppedClock()
+    name = "session:ann:vigil:main"
+
+    async def fail() -> None:
+        for _ in range(3):
+            await circuits.failed(await circuits.enter(name), "no answer")
+        with pytest.raises(CircuitOpen, match="no answer"):
+            await circuits.enter(name)
+
+    async def erase() -> None:
+        for message in await admin.read("BOARD", ["board.vigil.ann.circuit.*"]):
+            await erase_message(admin, "BOARD", message.seq)
+
+    await fail()
+    await erase()
+    await fail()
+    await reset(bus, name, by="ann", now=clock.now())
+    await circuits.succeeded(await circuits.enter(name))
+    await erase()
+    await fail()

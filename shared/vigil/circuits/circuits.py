@@ -254,7 +254,7 @@ class Circuits:
             return
 
     async def _refresh(self, component: str, known: _Known) -> None:
-        """Go by what the board has, if that is newer."""
+        """Go by what the board has, if that is newer, or gone."""
         try:
             found = await self._board.find([whose(component)], token_of(component))
         except _AWAY as error:
@@ -262,6 +262,10 @@ class Circuits:
             return
         if found is not None and found.number > known.revision:
             _adopt(known, found)
+        elif found is None and known.revision:  # its person was erased: it never opened
+            known.revision = 0
+            if known.breaker.state != "closed":
+                known.breaker = Breaker()
 
 
 def _adopt(known: _Known, found: Revision[Circuit]) -> None:
