@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import contextlib
 import hashlib
@@ -18,6 +19,8 @@ import structlog.testing
 from standardwebhooks import Webhook
 
 from services.cortex.policy import policy_of
+from services.gateway.events import hooks as taking
+from services.gateway.events.hook_facts import take_facts
 from services.gateway.state import hook_sources
 from services.gateway.state.hook_sources import HookSource
 from services.gateway.state.signatures import verify
@@ -444,6 +447,52 @@ async def test_events_of_a_hook_tell_facts_without_a_model(
         ]  # fmt: skip
         assert 0 < shown["bits"] < shown["bits_max"] == 512
         assert (await (await gate.person("bob")).get("/api/facts")).json() == {"sources": []}
+        await gate.close()
+
+
+async def test_of_events_at_one_moment_each_tells_what_no_newer_one_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F-9: of two that came together the older one was dropped whole, if the newer one was faster;
+    and neither tells anything twice."""
+    hooks = {"ci": HOOKS["ci"] | {"facts": FACTS}}
+    async with running_stack(tmp_path, services=("gateway",), hooks=hooks) as stack:
+        gate = Gate(stack, await stack.bus("admin"), await stack.bus("operator"))
+        client, board = await gate.http(), KeptBoard(gate.admin, KNOWN)
+        begun, older, newer = build("success", open_issues=4), build("failure"), build("timed out")
+        of_issues = json.dumps({"repository": {"open_issues": 5}}).encode()
+        is_stored, may_go_on = asyncio.Event(), asyncio.Event()
+
+        async def take_late(*given: Any) -> None:
+            monkeypatch.setattr(taking, "take_facts", take_facts)
+            is_stored.set()
+            await may_go_on.wait()
+            await take_facts(*given)
+
+        async def known() -> dict[str, str]:
+            (found,) = await board.all(Scope("vigil", "ann"))
+            return {one.name: one.value for one in found.entity.facts}
+
+        async def together(first: bytes, second: bytes, name: str) -> dict[str, str]:
+            """Post two, of which the one that was stored last has its facts taken first."""
+            is_stored.clear()
+            may_go_on.clear()
+            monkeypatch.setattr(taking, "take_facts", take_late)
+            late = asyncio.create_task(post(client, signed(first, f"{name}1"), first))
+            await is_stored.wait()
+            assert (await post(client, signed(second, f"{name}2"), second)).status_code == 202
+            may_go_on.set()
+            assert (await late).status_code == 202
+            found = await known()
+            for body, number in ((first, 1), (second, 2)):
+                again = await post(client, signed(body, f"{name}{number}"), body)
+                assert again.status_code == 202
+            assert await known() == found
+            return found
+
+        assert (await post(client, signed(begun, "m1"), begun)).status_code == 202
+        assert await together(older, of_issues, "n") == {"ci": "failure", "open": "5"}
+        assert await together(older, newer, "o") == {"ci": "timed out", "open": "5"}
         await gate.close()
 
 

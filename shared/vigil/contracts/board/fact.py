@@ -110,4 +110,4 @@ class SourceFacts(Record, frozen=True, kw_only=True, tag_field="kind", tag="fact
     newest: FactFill | None = None
     """The newest."""
     seq: int = 0
-    """The place of the newest event that a hook told; what an earlier one tells changes nothing."""
+    """The place of the newest event that a hook told; what it told no earlier one changes."""
