@@ -12,11 +12,11 @@ import pytest
 from services.scheduler.minds import MindKeeper, row_id
 from tests.support.goal_records import ANN, goal_of
 from tests.support.pauses import pauses
+from tests.support.races import overtake
 from tests.support.stack import Stack
 from tests.support.world import StoppedClock
 from vigil.board.kept import ROWS, KeptBoard
 from vigil.board.kinds.goal import GOALS
-from vigil.bus.bus import Ack
 from vigil.contracts import Change
 from vigil.contracts.board import OnceSchedule
 from vigil.settings.config import Config
@@ -36,24 +36,22 @@ async def test_a_goal_that_is_set_as_another_is_planned_is_looked_at_in_its_time
     keeper = MindKeeper(context, pause)
     goals, rows, now = KeptBoard(admin, GOALS), KeptBoard(admin, ROWS), clock.now()
     at = dict.fromkeys(("created_at", "moved_at", "last_checked_at"), now)
-    publish, soon = bus.publish, goal_of(id="b" * 32, check_interval_s=60, **at)
+    soon = goal_of(id="b" * 32, check_interval_s=60, **at)
 
-    async def overtaken(subject: str, *args: Any, **given: Any) -> Ack:
+    async def learn() -> None:
         """Have the keeper know of another goal before it has stored what follows from the first."""
-        monkeypatch.setattr(bus, "publish", publish)
         await goals.replace(0, soon, Change(by="ann"), now)
         async with asyncio.timeout(PATIENCE_S):
             pause_s = pauses()
             while soon.id not in keeper._known[ANN]:
                 await asyncio.sleep(next(pause_s))
-        return await publish(subject, *args, **given)
 
     async def planned() -> datetime | None:
         found = await rows.find([ANN], row_id(ANN))
         schedule = None if found is None else found.entity.schedule
         return schedule.at if isinstance(schedule, OnceSchedule) else None
 
-    monkeypatch.setattr(bus, "publish", overtaken)
+    overtake(monkeypatch, bus, learn)
     await goals.replace(0, goal_of(check_interval_s=86_400, **at), Change(by="ann"), now)
     task = asyncio.create_task(keeper.run())
     try:

@@ -11,10 +11,11 @@ from msgspec.structs import replace
 from services.scheduler.timetable import row_keeper
 from services.scheduler.timetable.row_keeper import RowKeeper
 from tests.support.goal_records import ANN
+from tests.support.races import overtake
 from tests.support.stack import Stack
 from tests.support.world import StoppedClock
 from vigil.board.kept import ROWS, KeptBoard
-from vigil.bus.bus import Ack, Bus
+from vigil.bus.bus import Bus
 from vigil.contracts import Change
 from vigil.contracts.board import EverySchedule
 from vigil.settings.config import Config
@@ -51,18 +52,6 @@ class Kept:
         """Have that hold from now on; all is to be kept anew."""
         self.pause.cortex = cortex
         self.keeper._done.clear()
-
-
-def overtake(monkeypatch: pytest.MonkeyPatch, bus: Bus, other: Any) -> None:
-    """Have somebody else write, once, between the bus's next read and write."""
-    publish = bus.publish
-
-    async def overtaken(*args: Any, **given: Any) -> Ack:
-        monkeypatch.setattr(bus, "publish", publish)
-        await other()
-        return await publish(*args, **given)
-
-    monkeypatch.setattr(bus, "publish", overtaken)
 
 
 async def test_a_row_that_is_moved_to_another_zone_is_still_configured_anew(

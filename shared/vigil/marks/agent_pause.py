@@ -6,6 +6,7 @@ put off is looked at again as it changes, so the moment of the change has to be 
 
 from __future__ import annotations
 
+import contextlib
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Final
@@ -17,6 +18,7 @@ from ..bus.bus import Bus
 from ..bus.kv import KeyValue
 from ..contracts import Instant
 from ..contracts.base import NEVER
+from ..errors import Unavailable, WrongLastSequence
 from ..subjects import Scope, token_of
 
 log = structlog.get_logger("vigil.switches")
@@ -24,6 +26,7 @@ log = structlog.get_logger("vigil.switches")
 BUCKET: Final = "CONFIG"
 PREFIX: Final = "agent."
 ALL: Final = "all"
+RACES_MAX: Final = 20
 OWNERS_MAX: Final = 4096
 """Whose keys are remembered: each is a hash, and asked for several times a message."""
 
@@ -107,15 +110,21 @@ async def put(
     Args:
         owner: for whom; None: for everybody.
         at: the moment (aware UTC); it's stored as later than any before.
+
+    Raises:
+        Unavailable: no answer from the broker, or others were always faster.
     """
     bucket, key = KeyValue(bus, BUCKET), key_of(agent, owner)
-    before = AgentPauses()
-    entry = await bucket.get(key)
-    before.take(key, None if entry is None else entry.value)
-    later = before.changed_at(Scope(agent, owner or "")) + timedelta(microseconds=1)
-    pause = AgentPause(is_on=is_on, at=max(at, later), by=by)
-    await bucket.put(key, msgspec.json.encode(pause))
-    return pause
+    for _ in range(RACES_MAX):
+        before = AgentPauses()
+        value, revision = await bucket.last(key)
+        before.take(key, value)
+        later = before.changed_at(Scope(agent, owner or "")) + timedelta(microseconds=1)
+        pause = AgentPause(is_on=is_on, at=max(at, later), by=by)
+        with contextlib.suppress(WrongLastSequence):
+            await bucket.put(key, msgspec.json.encode(pause), expect=revision)
+            return pause
+    raise Unavailable(f"{key}: lost {RACES_MAX} races in a row")
 
 
 async def refresh(bus: Bus, pauses: AgentPauses, whose: Scope) -> None:
@@ -127,6 +136,13 @@ async def refresh(bus: Bus, pauses: AgentPauses, whose: Scope) -> None:
 
 async def forget(bus: Bus, user: str) -> None:
     """Remove what a person paused for themselves, and their name from what they paused for all."""
+    while not await _forget(bus, user):
+        pass
+
+
+async def _forget(bus: Bus, user: str) -> bool:
+    """Do so; whether nobody set a switch meanwhile that names them."""
+    is_done = True
     for message in await bus.read(f"KV_{BUCKET}", [f"$KV.{BUCKET}.{PREFIX}>"]):
         key = message.subject.removeprefix(f"$KV.{BUCKET}.")
         if key.endswith(f".{token_of('person', user)}"):
@@ -138,5 +154,9 @@ async def forget(bus: Bus, user: str) -> None:
         except (msgspec.MsgspecError, ValueError):
             continue
         if pause.by == user:
-            unnamed = msgspec.structs.replace(pause, by="somebody erased")
-            await KeyValue(bus, BUCKET).put(key, msgspec.json.encode(unnamed), expect=message.seq)
+            unnamed = msgspec.json.encode(msgspec.structs.replace(pause, by="somebody erased"))
+            try:
+                await KeyValue(bus, BUCKET).put(key, unnamed, expect=message.seq)
+            except WrongLastSequence:
+                is_done = False
+    return is_done

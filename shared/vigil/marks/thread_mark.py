@@ -140,6 +140,13 @@ async def put(bus: Bus, mark: Deletion, *, expect: int | None = None) -> int:
 
 async def forget(bus: Bus, user: str) -> None:
     """Remove the marks of a person's conversations, and their name from those of others."""
+    while not await _forget(bus, user):
+        pass
+
+
+async def _forget(bus: Bus, user: str) -> bool:
+    """Do so; whether no deletion went on meanwhile whose mark names them."""
+    is_done = True
     for message in await bus.read(f"KV_{BUCKET}", [f"$KV.{BUCKET}.{PREFIX}>"]):
         mark = read(message.data)
         if mark is None:
@@ -148,5 +155,8 @@ async def forget(bus: Bus, user: str) -> None:
             await KeyValue(bus, BUCKET).delete(message.subject.removeprefix(f"$KV.{BUCKET}."))
         elif mark.by == user:
             unnamed = msgspec.structs.replace(mark, by="somebody erased")
-            with contextlib.suppress(WrongLastSequence):
+            try:
                 await put(bus, unnamed, expect=message.seq)
+            except WrongLastSequence:
+                is_done = False
+    return is_done
