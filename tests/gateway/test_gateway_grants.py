@@ -12,9 +12,12 @@ import pytest
 from services.gateway.work import configured_grants
 from tests.support.approvals import ID, ask, request
 from tests.support.gateway import Gate, assert_problem
+from tests.support.goal_records import ANN
+from tests.support.races import overtake
 from vigil.board.kept import KeptBoard
 from vigil.board.kinds.grant import GRANTS, USES
 from vigil.contracts import Change, GrantUse
+from vigil.erasure.scrub import scrub
 from vigil.errors import ConfigError
 from vigil.settings import config
 from vigil.subjects import Scope
@@ -227,6 +230,25 @@ async def test_the_configuration_gives_leave_until_it_is_removed_there(
     assert [grant["constraints"][0]["argv"][0] for grant in changed if grant["name"] == "disk"] == [
         "du"
     ]
+
+
+async def test_what_is_removed_there_is_ended_while_somebody_is_erased(
+    gate: Gate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """L-8: an erasure stores the whole board anew, and each record has another revision then. The
+    grant held until the next start."""
+    bus, now = await gate.stack.bus("gateway"), datetime.now(UTC)
+
+    async def start(text: str) -> list[str]:
+        """Begin a gateway with that configuration, as the board is stored anew."""
+        (tmp_path / "vigil.toml").write_text(text)
+        found = config.load({}, home=tmp_path).config
+        overtake(monkeypatch, bus, lambda: scrub(gate.admin, "BOARD", lambda *_: None))
+        await configured_grants.keep(bus, found, now, lambda _: False)
+        board = KeptBoard(gate.admin, GRANTS)
+        return [one.entity.name for one in await board.all(ANN) if GRANTS.is_open(one.entity, now)]
+
+    assert [await start(text) for text in (SECTION, "", SECTION)] == [["disk"], [], ["disk"]]
 
 
 @pytest.mark.parametrize(

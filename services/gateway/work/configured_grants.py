@@ -17,7 +17,6 @@ from vigil.board.kept import KeptBoard, Revision
 from vigil.board.kinds.grant import GRANTS
 from vigil.bus.bus import Bus
 from vigil.contracts import Change, Grant
-from vigil.errors import WrongLastSequence
 from vigil.settings.config import Config
 from vigil.settings.grants import grant_of
 from vigil.subjects import Scope
@@ -52,20 +51,30 @@ async def _make(
     change = Change(by=BY, why=grant.why)
     if before is None:
         await board.create(lambda _: grant, holding(grant.owner, grant.agent), change, now)
-    elif before.entity.revoked_at is None:
+    elif not await _is_changed(
+        board, before, lambda known: known if known.revoked_at is None else grant, change, now
+    ):
         return
-    else:
-        try:
-            await board.change(before, grant, change, now)
-        except WrongLastSequence:
-            return  # another gateway did
     log.info("grant made", action="gateway.grant", grant=grant.id, tool=grant.tool, by=BY)
 
 
 async def _end(board: KeptBoard[Grant], one: Revision[Grant], now: datetime) -> None:
     change = Change(by=BY, why="removed from vigil.toml")
-    try:
-        await board.replace(one.number, replace(one.entity, revoked_at=now), change, now)
-    except WrongLastSequence:
-        return  # another gateway did
-    log.info("grant ended", action="gateway.grant", grant=one.entity.id, by=BY)
+    if await _is_changed(
+        board, one, lambda known: replace(known, revoked_at=known.revoked_at or now), change, now
+    ):
+        log.info("grant ended", action="gateway.grant", grant=one.entity.id, by=BY)
+
+
+async def _is_changed(
+    board: KeptBoard[Grant],
+    before: Revision[Grant],
+    revised: Callable[[Grant], Grant],
+    change: Change,
+    now: datetime,
+) -> bool:
+    """Store what a grant becomes, also if it's stored anew meanwhile, as an erasure does with all;
+    whether it's another than before."""
+    scope = Scope(before.entity.agent, before.entity.owner)
+    found = await board.revise([scope], before.entity.id, revised, change, now)
+    return found is not None and found.entity != before.entity
