@@ -20,7 +20,6 @@ from vigil.errors import InvalidInput
 from vigil.subjects import check_part
 from vigil.trust import pins
 
-from .. import preconditions
 from ..callers import Admin, Caller, Shared, body_of
 from ..endpoint import Endpoint
 from ..http.json import Json
@@ -111,7 +110,7 @@ async def approve_tools(
     if changed:
         raise Problem(409, f"{changed[0]} has changed since it was read; read it again")
     tools, now = [held[name] for name in wanted.tools], edge.clock.now()
-    await preconditions.changed(None, lambda: pins.approve(edge.bus, source, tools, now))
+    await pins.approve(edge.bus, source, tools, now)
     names = tuple(sorted(wanted.tools))
     log.info("tools approved", action="gateway.pins", by=caller.user, source=source, tools=names)
     return Json(ToolsApproved(source=source, tools=names))

@@ -6,6 +6,7 @@ the console approve. What was approved is in the bucket PINS, a record for each 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
@@ -13,9 +14,11 @@ from typing import Final
 from ..bus.bus import Bus
 from ..bus.kv import KeyValue
 from ..contracts import HeldTool, Pin, Pins, decode_pins, decode_shelf, encode
+from ..errors import Unavailable, WrongLastSequence
 
 SHELVES: Final = "TOOLS"
 BUCKET: Final = "PINS"
+RACES_MAX: Final = 20
 
 
 async def held_of(bus: Bus, server: str) -> tuple[HeldTool, ...]:
@@ -29,17 +32,18 @@ async def approve(bus: Bus, server: str, tools: Iterable[HeldTool], now: datetim
 
     Raises:
         InvalidInput: what was approved of the server can't be read.
-        WrongLastSequence: somebody else approved something of it at this moment.
+        Unavailable: no answer from the broker, or others were always faster.
     """
     bucket = KeyValue(bus, BUCKET)
-    entry = await bucket.get(server)
-    pins = decode_pins(entry.value) if entry is not None else Pins(server=server)
     fresh = {
         one.name: Pin(digest=one.digest, at=now, by="operator", description=one.description)
         for one in tools
     }
-    data = encode(Pins(server=server, tools=pins.tools | fresh))
-    if entry is None:
-        await bucket.create(server, data)
-    else:
-        await bucket.put(server, data, expect=entry.revision)
+    for _ in range(RACES_MAX):
+        value, revision = await bucket.last(server)
+        pins = decode_pins(value) if value else Pins(server=server)
+        data = encode(Pins(server=server, tools=pins.tools | fresh))
+        with contextlib.suppress(WrongLastSequence):
+            await bucket.put(server, data, expect=revision)
+            return
+    raise Unavailable(f"{server}: lost {RACES_MAX} races in a row")

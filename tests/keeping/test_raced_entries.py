@@ -1,4 +1,4 @@
-"""Marks in the bucket CONFIG, while somebody else writes the same one."""
+"""Entries of buckets, while somebody else writes the same one."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from msgspec.structs import replace
 from tests.support.races import overtake
 from tests.support.stack import Stack
 from vigil.bus.kv import KeyValue
+from vigil.contracts import HeldTool, decode_pins
 from vigil.marks import agent_pause, thread_mark
 from vigil.marks.agent_pause import AgentPauses
 from vigil.subjects import Scope, SessionKey
 from vigil.teams import TEAM
+from vigil.trust import pins
 
 NOW: Final = datetime(2026, 12, 1, 9, 0, tzinfo=UTC)
 ANN: Final = Scope("vigil", "ann")
@@ -59,3 +61,18 @@ async def test_nobody_who_is_erased_is_named_by_what_went_on_meanwhile(
     assert stored is not None
     assert b"somebody erased" in stored.value
     assert b'"is_on":false' in stored.value
+
+
+async def test_tools_that_two_approve_at_once_are_approved(
+    bare: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By `vigil mcp approve` one of the two was refused, and had to say it again."""
+    bus, other = await bare.bus("admin"), await bare.bus("admin")
+    tools = [HeldTool(name=f"files__{name}", digest=name, pinned="") for name in ("read", "move")]
+    for mine, theirs in (tools, reversed(tools)):
+        overtake(monkeypatch, bus, partial(pins.approve, other, "files", [theirs], NOW))
+        await pins.approve(bus, "files", [mine], NOW)
+        stored = await KeyValue(bus, pins.BUCKET).get("files")
+        assert stored is not None
+        assert decode_pins(stored.value).tools.keys() == {one.name for one in tools}
+        await KeyValue(bus, pins.BUCKET).delete("files")
