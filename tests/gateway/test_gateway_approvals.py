@@ -58,6 +58,21 @@ async def test_a_person_sees_their_own_and_an_admin_everybodys(gate: Gate) -> No
     assert_problem(await (await gate.http()).get("/api/approvals"), 401)
 
 
+async def test_a_word_that_was_taken_in_and_did_not_count_is_told_so_again(gate: Gate) -> None:
+    """Another was faster, as one by a sign in a room: the same once more isn't 'accepted', either;
+    but that of who was faster is."""
+    ann = await gate.person("ann")
+    path = f"/api/approvals/{ID}"
+    await ask(gate, request())
+    assert (await ann.patch(path, json={"verdict": "reject"})).status_code == 202
+    decided = {"decided_by": "ann", "decided_at": datetime.now(UTC), "decided_channel": "matrix"}
+    await list_on_board(gate, request(state="accepted", **decided))
+    again = assert_problem(await ann.patch(path, json={"verdict": "reject"}), 409)
+    assert again["detail"].startswith("it was accepted by ann over matrix at ")
+    await list_on_board(gate, request(state="rejected", **decided))
+    assert (await ann.patch(path, json={"verdict": "reject"})).status_code == 202
+
+
 async def test_a_short_name_stands_for_the_id(gate: Gate) -> None:
     """L-9: in every call, for whom it is and while it is open."""
     await ask(gate, request())

@@ -27,7 +27,7 @@ from services.executor.own_tools.http_get import Fetcher
 from services.scheduler.timetable import clock as timetable
 from services.scheduler.timetable.kinds.autonomy import FIRST_AFTER
 from tests.support.agent import Agent
-from tests.support.due import row_of
+from tests.support.due import PATIENCE_S, row_of
 from tests.support.evening import Web, running_web
 from tests.support.executing import has_offered
 from tests.support.gateway import Gate
@@ -340,6 +340,17 @@ class Week:
         queries = [{"row": row["id"], "state": state, "limit": 500} for state in states]
         found = [(await self.ann.http.get("/api/slots", params=one)).json() for one in queries]
         return Counter(slot["state"] for page in found for slot in page["slots"])
+
+    async def begun(self, name: str, count: int) -> int:
+        """Return how many slots of a row ran, in time or late, once that many did: on a busy
+        machine the last may be due and not yet decided."""
+        async with asyncio.timeout(PATIENCE_S):
+            pause_s = pauses()
+            while True:
+                ended = await self.ended(name)
+                if (found := ended["ran"] + ended["late"]) >= count:
+                    return found
+                await asyncio.sleep(next(pause_s))
 
     @staticmethod
     def sent(home: Path) -> list[dict[str, Any]]:

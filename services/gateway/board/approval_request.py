@@ -38,7 +38,7 @@ from ..http.wire import Accepted
 from ..patience import patiently
 from ..state.edge import Edge
 from .mirrored_request import MirroredRequest
-from .verdicts import check_is_open, decision_of, event_id_of, on_its_way
+from .verdicts import check_counts, check_is_open, decision_of, event_id_of, on_its_way
 
 log = structlog.get_logger("vigil.gateway")
 
@@ -82,6 +82,7 @@ class ApprovalRequest(MirroredRequest[Approval]):
         if decision.digest != approval.digest:
             reason = "that is the digest of other arguments; read the request again"
             raise Problem(409, reason, field="digest")
+        check_counts(approval, decision)
         accepted = await _decide(self._edge, approval, decision, parent)
         log.info(
             "decided",

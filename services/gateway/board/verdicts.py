@@ -17,6 +17,7 @@ import msgspec
 
 from vigil.board.kinds.approval import Decide
 from vigil.contracts import Approval, Decision, State, canonical
+from vigil.contracts.board.approval import DECIDED
 from vigil.errors import InvalidInput
 from vigil.subjects import token_of
 from vigil.texts.verdict import became
@@ -68,6 +69,17 @@ def event_id_of(decision: Decision) -> str:
     parts = canonical(msgspec.to_builtins(decision)).decode()
     token = token_of("approval", parts)
     return f"{token[:8]}-{token[8:12]}-{token[12:16]}-{token[16:20]}-{token[20:]}"
+
+
+def check_counts(approval: Approval, decision: Decision) -> None:
+    """Refuse a word that isn't what was decided, also if the very same was taken in before: then
+    another's was faster.
+
+    Raises:
+        Problem: 409, in words what was decided, and by whom.
+    """
+    if approval.state not in ("open", DECIDED[decision.verdict]):
+        raise Problem(409, f"it was {became(approval)}")
 
 
 def check_is_open(approval: Approval, state: State | None, now: datetime) -> None:

@@ -73,28 +73,30 @@ async def wait_for(awaited: Awaitable[T], timeout: float | None) -> T:
         return await awaited
 
 
+class UnderTls(asyncio.StreamReaderProtocol):
+    """A stream that knows that it's under TLS, also if its server ends it at once."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._over_ssl = True
+
+
 def heed_cancellations() -> None:
     """Have nats-py wait with :func:`wait_for`, where Python's own loses cancellations."""
-    patched = types.ModuleType("asyncio", "asyncio, with a `wait_for` that loses nothing.")
-    vars(patched).update(vars(asyncio), wait_for=wait_for)
     for module in (nats.aio.client, nats.aio.transport):
-        vars(module)["asyncio"] = patched
+        _replace(module, wait_for=wait_for)
 
 
+def _replace(module: types.ModuleType, **parts: Any) -> None:
+    """Have a module of nats-py find these in `asyncio`, which stays as it is for all others."""
+    patched = types.ModuleType("asyncio", "asyncio, with parts of ours.")
+    vars(patched).update(vars(vars(module)["asyncio"]), **parts)
+    vars(module)["asyncio"] = patched
+
+
+_replace(nats.aio.transport, StreamReaderProtocol=UnderTls)  # it makes one for TLS alone
 if sys.version_info < (3, 12):
     heed_cancellations()
-
-
-class TlsAwareTransport(TcpTransport):
-    """A socket of nats-py's whose stream knows when it's under TLS."""
-
-    async def connect_tls(self, *args: Any, **kwargs: Any) -> None:
-        await super().connect_tls(*args, **kwargs)
-        under: Any = self._io_writer
-        under.transport.get_protocol()._over_ssl = True
-
-
-vars(nats.aio.client)["TcpTransport"] = TlsAwareTransport
 
 UNKNOWN: Final = "it knows no such credential"
 
