@@ -191,6 +191,18 @@ STREAMS: Final = """(() => {
     };
 })()"""
 """A page that is opened behind others; what it follows, and a way to come to look at it."""
+REFUSED: Final = """(() => {
+    Object.assign(window, { refuses: 503, refused: 0 });
+    const sent = fetch, later = setTimeout;
+    window.fetch = async (url, ...asked) => {
+        if (!refuses || !asked[0]?.headers?.["HX-Request"]) return sent(url, ...asked);
+        window.refused += 1;
+        return new Response("", { status: refuses });
+    };
+    window.setTimeout = (what, ms, ...more) => later(what, ms === 5000 ? 100 : ms, ...more);
+})()"""
+"""What scripts ask for is refused with `refuses`, until that is 0; they soon ask again."""
+SWAPS: Final = "window.swaps = 0; document.addEventListener('htmx:after:swap', () => swaps++)"
 NAMES: Final = """[...new Set([...document.querySelectorAll("article")].map(one =>
     document.getElementById(one.getAttribute("aria-labelledby")).innerText.split(" ")[0]))]"""
 BEHIND: Final = """(() => {
@@ -1084,6 +1096,65 @@ async def test_pages_change_by_themselves_and_never_under_ones_hands(
     ]
     assert b'"verdict":"accept"' in order.data
     assert await violations(tab, RULES) == []
+    assert tab.complaints == []
+
+
+async def test_what_is_refused_is_asked_for_again(stage: Stage, tab: Tab) -> None:
+    """The stream that a page follows, already as it begins, and the page itself: until then it
+    says that it may be old; what is gone is said to be changed."""
+    added = await tab.call("Page.addScriptToEvaluateOnNewDocument", source=REFUSED)
+    try:
+        await tab.go(url(stage, "/tasks"))
+        await shows(tab, "Vigil doesn't answer")
+        await tab.run("window.refuses = 401")
+        await shows(tab, "You are signed out")
+        assert "Vigil doesn't answer" not in await tab.text()
+        await tab.run("window.refuses = 0")
+        await tab.until("!/signed out|doesn't answer/.test(document.body.innerText)")
+        await tab.run("window.refuses = 429; window.refused = 0")
+        await stage.api.post("/api/tasks", json={"title": "Ask again", "description": ""})
+        # More often than it is told of.
+        await tab.until("refused > 5")
+        await tab.run("window.refuses = 0")
+        await shows(tab, "Ask again")
+    finally:
+        await tab.call("Page.removeScriptToEvaluateOnNewDocument", **added)
+    path = "/api/sessions/ann:vigil:gone"
+    await stage.api.post(f"{path}/messages", json={"text": "hello"})
+    await tab.go(url(stage, "/conversations/ann:vigil:gone"))
+    await shows(tab, "re: hello")
+    assert (await stage.api.delete(path)).is_success
+    await shows(tab, "Something changed")
+    assert tab.complaints != []
+    assert [one for one in tab.complaints if "410 (Gone)" not in one] == []
+    tab.complaints.clear()
+
+
+async def test_a_download_keeps_nothing_from_the_page(stage: Stage, tab: Tab) -> None:
+    """As one begins, a browser says that the page is left."""
+    await tab.go(url(stage, "/tasks"))
+    await tab.run("window.heard = 0; addEventListener('changed', () => heard++, true)")
+    await told(stage, tab, "heard > 0")
+    await tab.run("window.heard = 0; dispatchEvent(new Event('beforeunload'))")
+    await stage.api.post("/api/tasks", json={"title": "While it loads", "description": ""})
+    await tab.until("heard > 0")
+    await shows(tab, "While it loads")
+    assert tab.complaints == []
+
+
+async def test_what_is_said_to_have_changed_is_not_once_it_is_shown(stage: Stage, tab: Tab) -> None:
+    """And what is open in a fold that is closed holds nothing back."""
+    row = {"name": "hourly", "interval_s": 3600, "prompt": "Look at Bruno"}
+    made = (await stage.api.post("/api/cron", json=row)).json()
+    await tab.go(url(stage, f"/timetable/{made['id']}"))
+    assert await tab.run("document.querySelector('main details details[open]') !== null")
+    await tab.run(SWAPS)
+    await told(stage, tab, "swaps > 0")
+    await tab.run("document.querySelector('main details').open = true")
+    await told(stage, tab, "!document.getElementById('news').hidden")
+    await tab.run("document.querySelector('main details').open = false; window.swaps = 0")
+    await told(stage, tab, "swaps > 0")
+    assert await tab.run("document.getElementById('news').hidden")
     assert tab.complaints == []
 
 

@@ -8,36 +8,59 @@
   const home = document.documentElement.dataset.console;
 
   const isField = (one) => one instanceof HTMLElement && one.matches("input, textarea, select");
+  // What is open in a fold that is closed isn't seen.
+  const isOpen = (one) => one.parentElement.closest("details:not([open])") === null;
   const isWritten = (one) => (one.type === "checkbox" ? one.checked !== one.defaultChecked : one.value !== one.defaultValue);
   // Whether an update of the part that follows what happens would take away what somebody writes, chose or opened.
   const isBusy = () => {
     const part = document.querySelector("[data-follows]");
     if (part === null) return true; // what it shows is shown once
     return (isField(document.activeElement) && part.contains(document.activeElement))
-      || (part.dataset.keepsOpen === undefined && part.querySelector("details[open]") !== null)
+      || (part.dataset.keepsOpen === undefined && [...part.querySelectorAll("details[open]")].some(isOpen))
       || [...part.querySelectorAll("input, textarea")].some(isWritten);
   };
 
+  const AGAIN_MS = 5000;
+  const tell = (id, isSo) => { document.getElementById(id).hidden = !isSo; };
+  const lookAgain = () => document.getElementById("live").dispatchEvent(new Event("changed", { bubbles: true }));
+
   // Where a form leads on, what is here is asked for no more: it may be gone by that.
-  let isLeaving = false;
+  let isLeaving = false, isBehind = false;
   addEventListener("beforeunload", () => {
     isLeaving = true;
-    setTimeout(() => { isLeaving = false; }, 3000); // it was a download
+    setTimeout(() => { // it was a download
+      isLeaving = false;
+      if (isBehind) lookAgain();
+      isBehind = false;
+    }, 3000);
   });
 
   document.addEventListener("changed", (event) => {
-    if (isLeaving) event.stopImmediatePropagation();
-    if (isLeaving || !isBusy()) return;
+    if (isLeaving) isBehind = true;
+    else if (isBusy()) tell("news", true);
+    else return;
     event.stopImmediatePropagation();
-    document.getElementById("news").hidden = false;
   }, true);
 
   // One that was asked for before somebody began to write comes while they do, where much is going on.
   document.addEventListener("htmx:before:swap", (event) => {
-    if (event.detail.ctx.sourceElement.dataset.follows === undefined) return; // it was asked for by hand
-    if (!isLeaving && !isBusy()) return;
-    event.preventDefault();
-    document.getElementById("news").hidden = false;
+    const { sourceElement, response } = event.detail.ctx;
+    if (sourceElement.id === "live") return event.preventDefault(); // what answered is no stream
+    if (sourceElement.dataset.follows === undefined || !response.raw.ok) return; // it was asked for by hand, or isn't shown
+    if (isLeaving) isBehind = true;
+    else tell("news", isBusy());
+    if (isLeaving || isBusy()) event.preventDefault();
+  });
+
+  // What didn't come is asked for again, unless it's gone: what told of it tells no second time.
+  let again = 0;
+  document.addEventListener("htmx:finally:request", ({ detail: { ctx } }) => {
+    if (ctx.sourceElement.dataset.follows === undefined || ctx.response?.raw.ok) return;
+    const status = ctx.response?.status ?? 0;
+    clearTimeout(again);
+    if (status === 401) tell("out", true);
+    else if (status >= 400 && status < 500 && status !== 429) tell("news", true);
+    else again = setTimeout(lookAgain, AGAIN_MS);
   });
 
   // What had the focus may be gone with that: then what leads on before it has it, and never a button that would act.
@@ -56,13 +79,23 @@
   });
 
   // What a page follows may be gone: then what it shows only looks like the present.
-  const tell = (id, isSo) => { document.getElementById(id).hidden = !isSo; };
   document.addEventListener("htmx:sse:error", (event) => {
     const { connection, status } = event.detail;
     tell("out", status === 401);
     tell("apart", status !== 401 && connection.attempt > 0);
   });
-  document.addEventListener("htmx:sse:after:connection", () => { tell("apart", false); tell("out", false); });
+  // A page that nobody has seen yet follows nothing: a browser has six connections to a host, for all of its tabs.
+  const follow = () => { if (!document.hidden) document.getElementById("live").dispatchEvent(new Event("shown")); };
+  let isFollowed = false;
+  document.addEventListener("htmx:sse:after:connection", () => { isFollowed = true; tell("apart", false); tell("out", false); });
+  // A stream that was refused to begin with isn't asked for again by itself.
+  document.addEventListener("htmx:finally:request", ({ detail: { ctx } }) => {
+    if (ctx.sourceElement.id !== "live" || isFollowed) return;
+    const isOut = ctx.response?.status === 401;
+    tell("out", isOut && !isLeaving);
+    tell("apart", !isOut && !isLeaving);
+    setTimeout(follow, AGAIN_MS);
+  });
   addEventListener("offline", () => tell("apart", true));
   addEventListener("online", () => tell("apart", false));
 
@@ -211,10 +244,8 @@
     // Its own beginning comes a moment later, and what is pressed until then would be lost. As a stream that is
     // processed twice is asked for twice, #live takes no second while it is asked for (hx-sync).
     htmx.process(document.body);
-    // A page that nobody has seen yet follows nothing: a browser has six connections to a host, for all of its tabs.
-    const look = () => { if (!document.hidden) document.getElementById("live").dispatchEvent(new Event("shown")); };
-    look();
-    document.addEventListener("visibilitychange", look);
+    follow();
+    document.addEventListener("visibilitychange", follow);
     install();
     settle().catch(() => {});
     document.querySelectorAll("form[data-push]").forEach(notify);
