@@ -430,6 +430,14 @@ async def test_the_field_sends_and_the_page_stays_at_the_newest(stage: Stage, ta
     await tab.until(AT_END)
     await tab.run(GROWS)
     await tab.until(AT_END)
+    # Also as the window gets lower, by a phone's keyboard, and as the field takes more room.
+    for height in (450, 900):
+        shape = {"width": 1280, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        await tab.call("Emulation.setDeviceMetricsOverride", **shape)
+        await tab.until(f"innerHeight === {height} && {AT_END}")
+    await tab.type("#say textarea", "\n".join("abcdefgh"))
+    await tab.until(AT_END)
+    await fill(tab, "#say textarea", "")
     assert await tab.run("document.activeElement.name") == "text"
     await tab.run(f"window.isOld = true; {COMPOSED}")
     await tab.call("Input.insertText", text="one")
@@ -661,6 +669,34 @@ async def test_who_comes_in_the_middle_of_an_answer_reads_it_from_its_beginning_
     assert tab.complaints == []
 
 
+async def test_an_answer_of_a_long_talk_is_shown_once_and_heard(stage: Stage, tab: Tab) -> None:
+    """Where as many go from the page as come, what was shown in the making gives way, too."""
+    agent, key, is_seen = stage.world.agent, SessionKey("ann", "vigil", "long"), asyncio.Event()
+    answer: Any = agent.answer
+    for number in range(60):
+        await stage.world.gate.say(str(key), f"line {number}", effect_id=f"{number:032x}")
+
+    async def streamed(request: ModelRequest, on_text: Callable[[str], None]) -> Any:
+        on_text("In the making")
+        await is_seen.wait()
+        return await answer(request, on_text)
+
+    agent.answer = streamed  # type: ignore[method-assign]
+    try:
+        await tab.go(url(stage, f"/conversations/{key}"))
+        await tab.type("#say textarea", "are you there?")
+        await tab.enter()
+        await tab.until("document.querySelector('#talk article.user') !== null")
+        await shows(tab, "In the making")
+    finally:
+        is_seen.set()
+        agent.answer = answer  # type: ignore[method-assign]
+    await shows(tab, "re: are you there?")
+    await tab.until("document.querySelector('#heard').innerText === 're: are you there?'")
+    assert await tab.run("document.querySelector('#tokens').textContent") == ""
+    assert tab.complaints == []
+
+
 async def test_an_answer_that_is_not_said_yet_gives_way_to_the_one_that_is(
     stage: Stage, tab: Tab
 ) -> None:
@@ -817,6 +853,25 @@ async def test_pictures_go_along_and_what_was_said_is_quoted_and_said_anew(
     assert await tab.run("document.querySelectorAll('details.older img').length") == 2
     await keep_pictures(tab, "/older")
     assert await violations(tab, RULES) == []
+    assert tab.complaints == []
+
+
+async def test_files_that_a_browser_brings_back_are_listed(
+    stage: Stage, tab: Tab, tmp_path: Path
+) -> None:
+    """As somebody goes back to what they were about to send."""
+    file = tmp_path / "soil.txt"
+    file.write_text("without peat")
+    await tab.go(url(stage, "/conversations/ann:vigil:files"))
+    root = (await tab.call("DOM.getDocument"))["root"]["nodeId"]
+    found = await tab.call("DOM.querySelector", nodeId=root, selector="#files")
+    await tab.call("DOM.setFileInputFiles", files=[str(file)], nodeId=found["nodeId"])
+    await tab.until("document.querySelectorAll('#chosen li').length === 1")
+    await tab.go(url(stage, "/inbox"))
+    await tab.run("window.isOld = true; history.back()")
+    await tab.arrived()
+    await tab.until("document.getElementById('files').files.length === 1")
+    await tab.until("document.getElementById('chosen').innerText.includes('soil.txt')")
     assert tab.complaints == []
 
 

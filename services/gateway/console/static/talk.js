@@ -19,20 +19,24 @@
     }, { passive: true });
     // At once, so that a scroll that is told next finds the page at its end; and what grows by itself, as a picture.
     new MutationObserver(stay).observe(part, { childList: true, characterData: true, subtree: true });
-    new ResizeObserver(stay).observe(part);
+    // The field takes more room as more is written; a window is lower once a phone's keyboard is there.
+    const grown = new ResizeObserver(stay);
+    [part, ...document.querySelectorAll("#say")].forEach((one) => grown.observe(one));
+    addEventListener("resize", stay);
   };
 
   const HEARD_MAX = 1000;
 
   // An answer in the making: shown as text until the message itself takes its place.
   const follow = (place) => {
-    let attempt = "", text = "", before = 0, isAnew = false, isHalted = false, quiet = 0;
+    let attempt = "", text = "", before = "", isAnew = false, isHalted = false, quiet = 0;
     // How far calls of tools are, by tool: beside what the page says is used.
     const far = new Map();
     const going = () => {
       for (const one of document.querySelectorAll(".doing [data-tool]")) one.textContent = far.has(one.dataset.tool) ? ` ${far.get(one.dataset.tool)}` : "";
     };
-    const answers = () => document.querySelectorAll("#talk article.assistant").length;
+    // By its name: where older ones go as newer come, there are never more.
+    const newest = () => [...document.querySelectorAll("#talk article.assistant")].at(-1)?.id ?? "";
     const show = () => {
       const shown = document.getElementById("tokens");
       if (shown === null) return;
@@ -53,7 +57,7 @@
     };
     const heard = (event) => {
       const told = JSON.parse(event.data);
-      if (attempt !== `${told.turn} ${told.attempt}`) [text, before] = ["", answers()];
+      if (attempt !== `${told.turn} ${told.attempt}`) [text, before] = ["", newest()];
       attempt = `${told.turn} ${told.attempt}`;
       text = isAnew ? told.text : text + told.text;
       isAnew = false;
@@ -82,14 +86,14 @@
       if (document.hidden) source?.close(); else { open(); wait(); }
     });
     open();
-    let known = answers();
+    let known = newest();
     document.addEventListener("htmx:after:settle", () => {
-      if (answers() > before) text = "";
+      if (newest() !== before) text = "";
       going();
       show();
       // For who hears the page: what was just said, which nothing else of a page that is morphed tells.
-      if (answers() > known) document.getElementById("heard").textContent = [...document.querySelectorAll("#talk article.assistant .prose")].at(-1).innerText.slice(0, HEARD_MAX);
-      known = answers();
+      if (newest() !== known) document.getElementById("heard").textContent = [...document.querySelectorAll("#talk article.assistant .prose")].at(-1).innerText.slice(0, HEARD_MAX);
+      known = newest();
     });
   };
 
@@ -202,6 +206,7 @@
       event.preventDefault();
       add(event.clipboardData.files);
     });
+    addEventListener("pageshow", () => { if (list.childElementCount !== input.files.length) take(input.files); }); // a browser that goes back brings them along
     input.addEventListener("change", () => { const files = [...input.files]; take([]); add(files); });
     const camera = document.getElementById("camera");
     camera.addEventListener("change", async () => { await add(camera.files); camera.value = ""; });
