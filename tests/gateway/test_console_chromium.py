@@ -203,6 +203,17 @@ REFUSED: Final = """(() => {
 })()"""
 """What scripts ask for is refused with `refuses`, until that is 0; they soon ask again."""
 SWAPS: Final = "window.swaps = 0; document.addEventListener('htmx:after:swap', () => swaps++)"
+SLOW_FINDS: Final = """(() => {
+    const sent = fetch;
+    Object.assign(window, { isSlow: false, finds: [] });
+    window.fetch = async (url, ...asked) => {
+        const { pathname, searchParams } = new URL(url, location);
+        if (pathname.endsWith("/find")) finds.push(searchParams.get("q"));
+        while (isSlow) await new Promise((resolve) => setTimeout(resolve, 20));
+        return sent(url, ...asked);
+    };
+})()"""
+"""What the palette asks for, whose answers don't come while it `isSlow`."""
 NAMES: Final = """[...new Set([...document.querySelectorAll("article")].map(one =>
     document.getElementById(one.getAttribute("aria-labelledby")).innerText.split(" ")[0]))]"""
 BEHIND: Final = """(() => {
@@ -967,8 +978,8 @@ async def test_today_alone_tells_what_why_how_much_and_how_to_stop(stage: Stage,
     """What waits and what it cost without a click; why it wrote, and the stop, with one each."""
     await tab.go(url(stage))
     today = await tab.text()
-    for told in ("May it use shell?", "It freezes tonight", "Seven days", "Pause my agents"):
-        assert told in today
+    for words in ("May it use shell?", "It freezes tonight", "Seven days", "Pause my agents"):
+        assert words in today
     await tab.press(".journal a[href*=why][href*=main]")
     assert "frost" in await tab.text()
     await tab.press("header button[value=on]")
@@ -977,6 +988,8 @@ async def test_today_alone_tells_what_why_how_much_and_how_to_stop(stage: Stage,
     # What draws curves is fetched by the page that has one.
     assert await tab.run("typeof uPlot") == "undefined"
     await tab.go(url(stage, "/cost"))
+    await tab.run(SWAPS)
+    await told(stage, tab, "swaps > 0")
     assert await tab.run("(window.curve = document.querySelector('.curve canvas')) !== null")
     # Its colours are drawn: by night it is drawn anew.
     await tab.look(is_dark=True)
@@ -1264,6 +1277,29 @@ async def test_the_keyboard_leads_everywhere(stage: Stage, tab: Tab) -> None:
     await tab.enter()
     await tab.arrived()
     assert await tab.run("location.pathname") == f"/console/tasks/{stage.ids['task']}"
+    assert tab.complaints == []
+
+
+async def test_the_palette_finds_what_was_written_last(stage: Stage, tab: Tab) -> None:
+    """Where answers take long, and by Enter before there is one; and the page keeps its name."""
+    await tab.go(url(stage))
+    title = await tab.run("document.title")
+    await tab.run(SLOW_FINDS)
+    await _goes_anywhere(tab)
+    first = "document.querySelector('#palette-found a').innerText"
+    assert not (await tab.run(first)).startswith("Repot")
+    await tab.run("window.isSlow = true")
+    for part, whole in (("r", "r"), ("epo", "repo"), ("t", "repot")):
+        await tab.call("Input.insertText", text=part)
+        await tab.until(f"finds.at(-1) === '{whole}'")
+    await tab.run("window.isSlow = false")
+    await tab.until(f"{first}.startsWith('Repot Bruno')")
+    assert await tab.run("document.title") == title
+    await tab.run("window.isSlow = window.isOld = true")
+    await fill(tab, "#palette input", "balcony")
+    await tab.enter()
+    await tab.arrived()
+    assert await tab.run("location.pathname + location.search") == "/console/find?q=balcony"
     assert tab.complaints == []
 
 

@@ -118,6 +118,10 @@
   });
 
   // Ctrl-K: any page, conversation, task or memory; the arrows lead through what is found.
+  let foundFor = null;
+  document.addEventListener("htmx:after:swap", ({ detail: { ctx } }) => {
+    if (ctx.sourceElement.closest("#palette") !== null && ctx.response.raw.ok) foundFor = new URL(ctx.request.action, location.href).searchParams.get("q");
+  });
   document.addEventListener("keydown", (event) => {
     const palette = document.getElementById("palette");
     if (palette === null) return;
@@ -134,7 +138,8 @@
       places[(next + places.length) % places.length].focus();
     } else if (palette.open && event.key === "Enter" && event.target === field) {
       const first = palette.querySelector("#palette-found a");
-      if (first !== null) { event.preventDefault(); location.assign(first.href); }
+      // Of what was just written nothing may be found yet: then the page of what is found comes.
+      if (first !== null && foundFor === field.value) { event.preventDefault(); location.assign(first.href); }
     }
   });
 
@@ -185,9 +190,14 @@
       axes: [{ ...axis, ...days }, { ...axis, values: (_, found) => found.map((one) => `$${one}`) }],
       series: [{}, { stroke: accent, width: 2, fill: `${accent.trim()}22` }],
     }, [rows.map((row) => row[0]), rows.map((row) => row[1])], place);
-    // By day and by night in other colours, which it can't take from the page by itself.
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { place.remove(); draw(table); }, { once: true });
   };
+  const drawAll = () => {
+    document.querySelectorAll(".curve").forEach((one) => one.remove());
+    document.querySelectorAll("table[data-curve]").forEach(draw);
+  };
+  // By day and by night in other colours, which it can't take from the page by itself; an update takes it away.
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
+  document.addEventListener("htmx:after:swap", ({ detail: { ctx } }) => { if (ctx.sourceElement.dataset.follows !== undefined) drawAll(); });
 
   // As an app: files are kept by the browser, and a page that says when the gateway is away.
   const install = () => {
@@ -254,7 +264,7 @@
     document.querySelector("[autofocus]")?.focus();
     // A browser that goes to the place on the page that the address names takes the focus away again.
     addEventListener("load", () => { if (document.activeElement === document.body) document.querySelector("[autofocus]")?.focus(); });
-    document.querySelectorAll("table[data-curve]").forEach(draw);
+    drawAll();
     const box = document.getElementById("keys-on");
     box.checked = !localStorage.getItem(OFF);
     box.addEventListener("change", () => {
