@@ -155,6 +155,14 @@ FOREIGN_WORKER: Final = """(async () => {
     catch (error) { return error.name; }
 })()"""
 """Somebody's file as a worker: a text is no place of one."""
+UNKEPT: Final = """(async () => {
+    const { src } = document.querySelector("script[src]"), names = await caches.keys();
+    const forget = async (name) => (await caches.open(name)).delete(src);
+    await Promise.all(names.map(forget));
+    const { status } = await fetch(src);
+    return [status, (await Promise.all(names.map(forget))).filter(Boolean).length];
+})()"""
+"""What comes of a script that isn't kept, and in how many places it is from then on."""
 AT_END: Final = "innerHeight + scrollY >= document.documentElement.scrollHeight - 2"
 GROWS: Final = """(() => {
     scrollBy({ top: -9, behavior: "instant" });
@@ -203,6 +211,16 @@ REFUSED: Final = """(() => {
 })()"""
 """What scripts ask for is refused with `refuses`, until that is 0; they soon ask again."""
 SWAPS: Final = "window.swaps = 0; document.addEventListener('htmx:after:swap', () => swaps++)"
+TWICE: Final = """((button) => {
+    let count = 0;
+    addEventListener("submit", (event) => {
+        count += event.defaultPrevented ? 0 : 1;
+        event.preventDefault();
+    });
+    for (const _ of [1, 2]) button.form.requestSubmit(button);
+    return count;
+})"""
+"""How many of two presses of a button a browser sends."""
 SLOW_FINDS: Final = """(() => {
     const sent = fetch;
     Object.assign(window, { isSlow: false, finds: [] });
@@ -923,6 +941,9 @@ async def test_hostile_answers_act_in_no_way(stage: Stage, tab: Tab) -> None:
     await tab.run("[...document.querySelectorAll('.code button')].at(-1).click()")
     await tab.until("[...document.querySelectorAll('.code button')].at(-1).innerText === 'Copied'")
     assert (await tab.run("navigator.clipboard.readText()")).strip() == "if x:\n    pass"
+    await tab.run("[...document.querySelectorAll('.code button')].at(-1).click()")
+    await tab.run("new Promise((resolve) => setTimeout(resolve, 2500))")  # as long as it says so
+    assert "Copied" not in await tab.text()
     await keep_pictures(tab, "/hostile")
     assert await tab.run("window.isHurt") is None
     assert await tab.run("performance.getEntriesByType('resource').every("
@@ -932,7 +953,7 @@ async def test_hostile_answers_act_in_no_way(stage: Stage, tab: Tab) -> None:
 
 async def test_it_is_kept_as_an_app_and_nothing_of_a_person_is(stage: Stage, tab: Tab) -> None:
     """Chromium finds nothing that hinders installing it; what is kept is files and one page, that
-    is shown where the gateway is away."""
+    is shown where the gateway is away. A browser without room has the files, too."""
     await tab.look()
     await tab.go(url(stage))
     await tab.run("navigator.serviceWorker.ready.then(() => true)")
@@ -950,6 +971,10 @@ async def test_it_is_kept_as_an_app_and_nothing_of_a_person_is(stage: Stage, tab
     assert {one for one in kept if not one.startswith("/console/static/")} == {"/console/away"}
     assert "can't be reached" in await tab.run("caches.match('/console/away').then(a => a.text())")
     assert tab.complaints == []
+    origin = url(stage).removesuffix("/console")
+    await tab.call("Storage.overrideQuotaForOrigin", origin=origin, quotaSize=1)
+    assert await tab.run(UNKEPT) == [200, 0]
+    await tab.call("Storage.overrideQuotaForOrigin", origin=origin)
     assert await tab.run(FOREIGN_WORKER) == "TypeError"
     (refused,) = tab.complaints
     assert "TrustedScriptURL" in refused
@@ -984,7 +1009,11 @@ async def test_today_alone_tells_what_why_how_much_and_how_to_stop(stage: Stage,
     assert "frost" in await tab.text()
     await tab.press("header button[value=on]")
     await shows(tab, "Your agents say and begin nothing unasked")
+    await shows(tab, "Undo")
     await tab.press("header button[value=off]")
+    await tab.run("window.isOld = true; history.back()")
+    await tab.arrived()
+    assert "Your agents are paused." not in await tab.text()  # they aren't any more
     # What draws curves is fetched by the page that has one.
     assert await tab.run("typeof uPlot") == "undefined"
     await tab.go(url(stage, "/cost"))
@@ -1224,6 +1253,13 @@ async def test_what_is_said_to_have_changed_is_not_once_it_is_shown(stage: Stage
     await told(stage, tab, "swaps > 0")
     assert await tab.run("document.getElementById('news').hidden")
     assert tab.complaints == []
+
+
+async def test_a_form_that_is_pressed_twice_is_sent_once(stage: Stage, tab: Tab) -> None:
+    await tab.go(url(stage, "/tasks"))
+    await tab.type("input[name=title]", "Water Bruno")
+    button = "document.querySelector('form:has(input[name=title]) button')"
+    assert await tab.run(f"{TWICE}({button})") == 1
 
 
 async def test_a_call_is_edited_and_let_run_without_scripts(stage: Stage, tab: Tab) -> None:

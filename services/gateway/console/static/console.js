@@ -117,6 +117,15 @@
     }
   });
 
+  // Pressed twice, a form is sent once: a browser sends both, and of what is made there would be two.
+  const TWICE_MS = 3000, sent = new WeakMap();
+  document.addEventListener("submit", (event) => {
+    const { target: form, submitter, timeStamp: at } = event, last = sent.get(form);
+    if (event.defaultPrevented || form.method !== "post") return;
+    if (last !== undefined && last.submitter === submitter && at - last.at < TWICE_MS) event.preventDefault();
+    else sent.set(form, { submitter, at });
+  });
+
   // Ctrl-K: any page, conversation, task or memory; the arrows lead through what is found.
   let foundFor = null;
   document.addEventListener("htmx:after:swap", ({ detail: { ctx } }) => {
@@ -156,7 +165,7 @@
   };
   document.addEventListener("click", async (event) => {
     const button = event.target instanceof Element ? event.target.closest("button.copy:not(.quote)") : null;
-    if (button === null) return;
+    if (button === null || button.textContent === "Copied") return;
     const place = button.dataset.of ? document.getElementById(button.dataset.of) : button.closest(".code").querySelector("code");
     const before = button.textContent;
     await copy(place);
@@ -256,6 +265,12 @@
     htmx.process(document.body);
     follow();
     document.addEventListener("visibilitychange", follow);
+    // What was just done is said once, and not to who comes back or looks again.
+    const address = new URL(location.href);
+    if (address.searchParams.has("undo")) {
+      address.searchParams.delete("undo");
+      history.replaceState(history.state, "", address);
+    }
     install();
     settle().catch(() => {});
     document.querySelectorAll("form[data-push]").forEach(notify);

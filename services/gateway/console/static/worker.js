@@ -24,7 +24,7 @@ const file = async (request) => {
   const kept = await caches.open(KEPT), found = await kept.match(request);
   if (found !== undefined) return found;
   const answer = await fetch(request);
-  if (answer.ok) await kept.put(request, answer.clone());
+  if (answer.ok) await kept.put(request, answer.clone()).catch(() => {}); // no room
   return answer;
 };
 
