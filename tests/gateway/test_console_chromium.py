@@ -275,6 +275,11 @@ MORE: Final = """(names) => {
     }
     document.body.dispatchEvent(new DragEvent("drop", {dataTransfer: data, bubbles: true}));
 }"""
+SLOW_LOOK: Final = """((read) => {
+    const seen = new Promise((resolve) => { window.see = resolve; });
+    Blob.prototype.arrayBuffer = async function () { await seen; return read.call(this); };
+})(Blob.prototype.arrayBuffer)"""
+"""A file isn't read until `see()`."""
 LATE: Final = "((later) => { window.setTimeout = (what) => later(what, 60_000); })(setTimeout)"
 """What a page does "in a moment" comes late, as in a browser that has much to do."""
 PRESSABLE: Final = """[...document.querySelectorAll(
@@ -882,6 +887,17 @@ async def test_pictures_go_along_and_what_was_said_is_quoted_and_said_anew(
     assert await tab.run("document.querySelectorAll('details.older img').length") == 2
     await keep_pictures(tab, "/older")
     assert await violations(tab, RULES) == []
+    # What is sent waits for what is still looked at.
+    await tab.run(SLOW_LOOK)
+    await tab.run(f"({MORE})(['later.md'])")
+    await fill(tab, "#say textarea", "and this")
+    await tab.enter()
+    await tab.enter()
+    await tab.run("window.see()")
+    await shows(tab, "re: and this")
+    carried = "[...document.querySelectorAll('article.user')].at(-1).innerText"
+    assert "text/plain" in await tab.run(carried)
+    assert await tab.run("document.querySelectorAll('article.user').length") == 3
     assert tab.complaints == []
 
 

@@ -153,6 +153,8 @@
       place.prepend(canvas);
     } catch { /* no picture: its name says what it is */ }
   };
+  // Files that are still looked at, or made smaller: what is sent waits for them.
+  let looking = null;
   const carry = (form) => {
     const input = document.getElementById("files"), list = document.getElementById("chosen");
     const take = (files) => {
@@ -174,7 +176,7 @@
     // Nothing is left out without a word: the message would be refused, or go without it.
     const kinds = new Set(input.accept.split(",").filter((one) => /^image|pdf$/.test(one))), left = document.getElementById("left-out"), bytesMax = Number(left.dataset.bytesMax);
     const listed = (files) => files.map((one) => one.name).join(", ");
-    const add = async (files) => {
+    const look = async (files) => {
       const given = [...files], are = await Promise.all(given.map((one) => kinds.has(one.type) || isText(one, bytesMax)));
       const wanted = given.filter((_, n) => are[n]);
       const made = await Promise.all(wanted.map((one) => smaller(one).catch(() => one)));
@@ -187,6 +189,10 @@
       ].filter(Boolean).join(" ");
       left.hidden = left.textContent === "";
       take(all);
+    };
+    const add = (files) => {
+      const all = looking = Promise.allSettled([looking, look(files)]).then(() => { if (looking === all) looking = null; });
+      return all;
     };
     const inside = (event) => event.dataTransfer !== null && event.dataTransfer.types.includes("Files");
     document.addEventListener("dragover", (event) => {
@@ -272,6 +278,13 @@
     let isSending = false;
     form.addEventListener("submit", async (event) => {
       if (isSending) return event.preventDefault();
+      if (looking !== null) {
+        event.preventDefault();
+        isSending = true;
+        await looking;
+        isSending = false;
+        return form.requestSubmit(event.submitter);
+      }
       if (field.value.trimStart().startsWith("/")) return draft.drop();
       draft.begin(form.dataset.stays === undefined);
       if (form.dataset.stays === undefined) return;
