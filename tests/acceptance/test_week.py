@@ -51,7 +51,7 @@ async def test_a_night_and_a_morning_ask_for_what_nobody_ordered_alone(
         checks = await week.ended("ci")
         assert checks["ran"] + checks["late"] == 14, "what reads the page each hour asks nobody"
         assert await week.begun("autonomy", 27) == 27, (
-            "a look is due by the clock, none stands still"
+            "it is due by the clock"
         )
         for name in ("ci", "autonomy", "briefing"):
             ended = await week.ended(name)
