@@ -285,6 +285,8 @@ class Week:
         day, slot = divmod(number + 1, DAY_STEPS)
         hour = slot / 2
         await self.rest(STEP_S)
+        await self.begun("autonomy", number + 2)  # else a busy machine would fold two into one
+        await self.rest(0.0)
         said = (
             SAID
             | (FIRST_DAY if day == 0 else {})
