@@ -38,6 +38,13 @@ class Kept:
         )
         self.keeper = RowKeeper(context, self.pause)
         self.board = KeptBoard(admin, ROWS)
+        self.bus = bus
+
+    @classmethod
+    async def begun(cls, bare: Stack, monkeypatch: pytest.MonkeyPatch) -> Kept:
+        """One that tries again at once."""
+        monkeypatch.setattr(row_keeper, "AGAIN_S", 0.01)
+        return cls(await bare.bus("scheduler"), await bare.bus("admin"))
 
     async def intervals(self) -> dict[str, int]:
         """How often each is due, in seconds."""
@@ -58,9 +65,7 @@ async def test_a_row_that_is_moved_to_another_zone_is_still_configured_anew(
     bare: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It stayed as it was until the settings changed once more, or the scheduler was another."""
-    monkeypatch.setattr(row_keeper, "AGAIN_S", 0.01)
-    bus = await bare.bus("scheduler")
-    kept = Kept(bus, await bare.bus("admin"))
+    kept = await Kept.begun(bare, monkeypatch)
     await kept.keeper._keep(ANN)
     assert (await kept.intervals())["autonomy"] == 1800
 
@@ -70,7 +75,7 @@ async def test_a_row_that_is_moved_to_another_zone_is_still_configured_anew(
             await kept.board.replace(one.number, moved, Change(by="scheduler"), one.at)
 
     kept.configure(AFTER)
-    overtake(monkeypatch, bus, move)
+    overtake(monkeypatch, kept.bus, move)
     await kept.keeper._keep(ANN)
     found = await kept.intervals()
     assert (found["autonomy"], found["bulletin"]) == (7200, 7200)
@@ -80,15 +85,13 @@ async def test_what_was_configured_before_takes_the_place_of_nothing_newer(
     bare: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who begins to talk has rows made while the settings change: both are done side by side."""
-    monkeypatch.setattr(row_keeper, "AGAIN_S", 0.01)
-    bus = await bare.bus("scheduler")
-    kept = Kept(bus, await bare.bus("admin"))
+    kept = await Kept.begun(bare, monkeypatch)
 
     async def change() -> None:
         kept.configure(AFTER)
         await kept.keeper._keep(ANN)
 
-    overtake(monkeypatch, bus, change)
+    overtake(monkeypatch, kept.bus, change)
     await kept.keeper._keep(ANN)
     found = await kept.intervals()
     assert (found["autonomy"], found["bulletin"]) == (7200, 7200)

@@ -75,9 +75,11 @@ class BoardChanges:
         except InvalidInput as error:
             text, is_error = f"Not {'changed' if effect.payload.expect else 'made'}: {error}.", True
         except WrongLastSequence:
-            if effect.payload.is_silent and isinstance(entity, BoardGoal):
+            text, is_error = "", True
+            if not effect.payload.is_silent:
+                text = await self._conflict(key, entity)
+            elif isinstance(entity, BoardGoal):
                 await self._store_anyway(key, effect, entity)
-            text, is_error = await self._conflict(key, entity), True
         crash.point("executor.asked.changed")
         if effect.payload.is_silent:
             return

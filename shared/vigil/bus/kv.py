@@ -7,17 +7,21 @@ nats-py's own class reads from any replica and hides which write lost; policy st
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from typing import Final
 
 import structlog
 
 from ..background.end import end_tasks
+from ..errors import Unavailable, WrongLastSequence
 from .bus import Bus, Follower
 
 log = structlog.get_logger("vigil.kv")
 
 _OPERATION: Final = "KV-Operation"
+RACES_MAX: Final = 20
+"""Writes of others that may come between a read and a write."""
 
 
 class KeyEntry:
@@ -65,6 +69,25 @@ class KeyValue:
         """
         ack = await self._bus.publish(self._prefix + key, value, expect=expect, timeout=timeout)
         return ack.seq
+
+    async def revise(self, key: str, revised: Callable[[bytes | None], bytes]) -> bytes:
+        """Store what a value becomes, whatever comes between; return what is there then.
+
+        Args:
+            revised: what it becomes of what it is; the same: nothing is stored.
+
+        Raises:
+            Unavailable: no answer from the broker, or others were always faster.
+        """
+        for _ in range(RACES_MAX):
+            before, revision = await self.last(key)
+            value = revised(before)
+            if value == before:
+                return value
+            with contextlib.suppress(WrongLastSequence):
+                await self.put(key, value, expect=revision)
+                return value
+        raise Unavailable(f"{key}: lost {RACES_MAX} races in a row")
 
     async def create(self, key: str, value: bytes) -> int:
         """Write if there is no entry, or a deleted one. Returns the revision.

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from ..bus.kv import KeyValue
 from ..contracts import Instant
-from ..errors import InvalidInput, Unavailable, WrongLastSequence
+from ..errors import InvalidInput
 from ..subjects import token_of
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ ADDRESSES_MAX: Final = 10
 ALPHABET: Final = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"
 """Of codes: nothing that looks like another."""
 CODE_LENGTH: Final = 10
-RACES_MAX: Final = 20
 READ_S: Final = 5.0
 """An entry that is replaced meanwhile is waited for in vain."""
 _CODE: Final = re.compile(rf"\b([{ALPHABET}]{{5}})-([{ALPHABET}]{{5}})\b", re.IGNORECASE)
@@ -288,16 +287,11 @@ async def take_back(bus: Bus, channel: str, user: str, address: str) -> bool:
 async def _change(
     bus: Bus, channel: str, user: str, change: Callable[[ChannelPerson], ChannelPerson]
 ) -> None:
-    bucket, key = KeyValue(bus, BUCKET), key_of(channel, user)
-    for _ in range(RACES_MAX):
-        value, revision = await bucket.last(key)
+    def changed(value: bytes | None) -> bytes:
         person = _decoded(value) or ChannelPerson(user=user, channel=channel)
-        try:
-            await bucket.put(key, msgspec.json.encode(change(person)), expect=revision)
-        except WrongLastSequence:
-            continue
-        return
-    raise Unavailable(f"{key}: lost {RACES_MAX} races in a row")
+        return msgspec.json.encode(change(person))
+
+    await KeyValue(bus, BUCKET).revise(key_of(channel, user), changed)
 
 
 async def forget(bus: Bus, user: str) -> None:

@@ -6,7 +6,6 @@ put off is looked at again as it changes, so the moment of the change has to be 
 
 from __future__ import annotations
 
-import contextlib
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Final
@@ -18,7 +17,7 @@ from ..bus.bus import Bus
 from ..bus.kv import KeyValue
 from ..contracts import Instant
 from ..contracts.base import NEVER
-from ..errors import Unavailable, WrongLastSequence
+from ..errors import WrongLastSequence
 from ..subjects import Scope, token_of
 
 log = structlog.get_logger("vigil.switches")
@@ -26,7 +25,6 @@ log = structlog.get_logger("vigil.switches")
 BUCKET: Final = "CONFIG"
 PREFIX: Final = "agent."
 ALL: Final = "all"
-RACES_MAX: Final = 20
 OWNERS_MAX: Final = 4096
 """Whose keys are remembered: each is a hash, and asked for several times a message."""
 
@@ -114,17 +112,19 @@ async def put(
     Raises:
         Unavailable: no answer from the broker, or others were always faster.
     """
-    bucket, key = KeyValue(bus, BUCKET), key_of(agent, owner)
-    for _ in range(RACES_MAX):
+    key = key_of(agent, owner)
+    pause = AgentPause(is_on=is_on, at=at, by=by)
+
+    def switched(value: bytes | None) -> bytes:
+        nonlocal pause
         before = AgentPauses()
-        value, revision = await bucket.last(key)
         before.take(key, value)
         later = before.changed_at(Scope(agent, owner or "")) + timedelta(microseconds=1)
         pause = AgentPause(is_on=is_on, at=max(at, later), by=by)
-        with contextlib.suppress(WrongLastSequence):
-            await bucket.put(key, msgspec.json.encode(pause), expect=revision)
-            return pause
-    raise Unavailable(f"{key}: lost {RACES_MAX} races in a row")
+        return msgspec.json.encode(pause)
+
+    await KeyValue(bus, BUCKET).revise(key, switched)
+    return pause
 
 
 async def refresh(bus: Bus, pauses: AgentPauses, whose: Scope) -> None:

@@ -15,7 +15,7 @@ from ..bus.kv import KeyValue, Watch
 from ..contacts.kept import KnownContacts
 from ..contacts.record import PREFIX
 from ..contracts.base import NEVER
-from ..errors import InvalidInput, Unavailable, WrongLastSequence
+from ..errors import InvalidInput, WrongLastSequence
 from ..marks import agent_pause, erasure, thread_mark
 from ..marks.agent_pause import AgentPauses
 from ..marks.erasure import Erasure
@@ -37,8 +37,6 @@ log = structlog.get_logger("vigil.switches")
 PAUSED: Final = "paused"
 CORTEX: Final = "cortex"
 CAPS: Final = "caps"
-RACES_MAX: Final = 20
-"""Lost by whoever raises a limit before they give up: who raises the same at once is one person."""
 
 
 class Paused(msgspec.Struct, frozen=True, kw_only=True):
@@ -327,17 +325,16 @@ async def put_raise(bus: Bus, account: str, wanted: Raise, *, is_least: bool = F
     Raises:
         Unavailable: no answer from the broker, or others were always faster.
     """
-    bucket, key = KeyValue(bus, "CONFIG"), raises.PREFIX + account
-    for _ in range(RACES_MAX):
-        value, revision = await bucket.last(key)
+    holds = wanted
+
+    def joined(value: bytes | None) -> bytes:
+        nonlocal holds
         found = raises.read(value)
-        joined = raises.joined(found, wanted, is_least=is_least)
-        if joined is found:
-            return joined
-        with contextlib.suppress(WrongLastSequence):
-            await bucket.put(key, msgspec.json.encode(joined), expect=revision)
-            return joined
-    raise Unavailable(f"{key}: lost {RACES_MAX} races in a row")
+        holds = raises.joined(found, wanted, is_least=is_least)
+        return value if value is not None and holds is found else msgspec.json.encode(holds)
+
+    await KeyValue(bus, "CONFIG").revise(raises.PREFIX + account, joined)
+    return holds
 
 
 async def forget_raise(bus: Bus, user: str) -> None:

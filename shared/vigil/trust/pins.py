@@ -6,7 +6,6 @@ the console approve. What was approved is in the bucket PINS, a record for each 
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
@@ -14,11 +13,9 @@ from typing import Final
 from ..bus.bus import Bus
 from ..bus.kv import KeyValue
 from ..contracts import HeldTool, Pin, Pins, decode_pins, decode_shelf, encode
-from ..errors import Unavailable, WrongLastSequence
 
 SHELVES: Final = "TOOLS"
 BUCKET: Final = "PINS"
-RACES_MAX: Final = 20
 
 
 async def held_of(bus: Bus, server: str) -> tuple[HeldTool, ...]:
@@ -34,16 +31,13 @@ async def approve(bus: Bus, server: str, tools: Iterable[HeldTool], now: datetim
         InvalidInput: what was approved of the server can't be read.
         Unavailable: no answer from the broker, or others were always faster.
     """
-    bucket = KeyValue(bus, BUCKET)
     fresh = {
         one.name: Pin(digest=one.digest, at=now, by="operator", description=one.description)
         for one in tools
     }
-    for _ in range(RACES_MAX):
-        value, revision = await bucket.last(server)
+
+    def approved(value: bytes | None) -> bytes:
         pins = decode_pins(value) if value else Pins(server=server)
-        data = encode(Pins(server=server, tools=pins.tools | fresh))
-        with contextlib.suppress(WrongLastSequence):
-            await bucket.put(server, data, expect=revision)
-            return
-    raise Unavailable(f"{server}: lost {RACES_MAX} races in a row")
+        return encode(Pins(server=server, tools=pins.tools | fresh))
+
+    await KeyValue(bus, BUCKET).revise(server, approved)
